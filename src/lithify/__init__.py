@@ -1,0 +1,5 @@
+"""lithify: tensor computations written once as functional programs, and the fastest kernels derived from them."""
+
+from lithify.version import __version__
+
+__all__ = ["__version__"]
