@@ -1,4 +1,4 @@
-"""lithify: tensor computations written once as functional programs, and the fastest kernels derived from them."""
+"""lithify: tensor computations written once as functional programs, and fast kernels derived from them."""
 
 from lithify.version import __version__
 
