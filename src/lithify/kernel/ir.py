@@ -1,0 +1,226 @@
+"""The kernel language: what comes out of the translation of a lowered program, and what targets print.
+
+Imperative and small: buffers, loops, loads and stores at index normal forms under conditions, barriers, asynchronous
+copies, matrix instructions. Every index is a vector of normal forms, one a dimension of the buffer; it is linearised at
+emission. A *condition* is a normal form required to be >= 0; a guard is a tuple of them, all required.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lithify.arith import Expr, Variable
+from lithify.lang.levels import Level, Memory
+from lithify.lang.operators import Operator
+from lithify.lang.scalars import Scalar
+
+Index = tuple[Expr, ...]
+Guard = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """An array of scalars in one memory, row-major. Compared by identity.
+
+    `role` is "input", "output", "scalar" (shape (), passed by value), "temporary" (heap memory of the call, shared by
+    the kernels of the program) or "scratch" (thread, local, private or register memory of one kernel).
+    `alignment` is in bytes and promised for the first element. A scratch buffer in local memory with `memory.slots` > 1
+    has the slot as its first dimension. In a register buffer the distributed dimensions are not part of `shape`.
+    """
+
+    name: str
+    scalar: Scalar
+    shape: tuple[Expr, ...]
+    memory: Memory
+    role: str
+    alignment: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal; `value` is a Python bool, int, float or complex."""
+
+    value: Any
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue:
+    """An index normal form as a value of an integer type."""
+
+    index: Expr
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """buffer[index], or `fill` where a condition of the guard fails (then nothing is read)."""
+
+    buffer: Buffer
+    index: Index
+    guard: Guard = ()
+    fill: Value | None = None
+
+    @property
+    def scalar(self) -> Scalar:
+        return self.buffer.scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar operator (never a user-defined one: those are unfolded) on values; `scalar` is the result type."""
+
+    operator: Operator
+    operands: tuple[Value, ...]
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """`then` where all conditions hold, else `otherwise`. Loads inside `then` are guarded by themselves."""
+
+    guard: Guard
+    then: Value
+    otherwise: Value
+
+    @property
+    def scalar(self) -> Scalar:
+        return self.then.scalar
+
+
+Value = Constant | IndexValue | Load | Apply | Choose
+
+
+# ---- statements ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """buffer[index] := value, where the guard holds."""
+
+    buffer: Buffer
+    index: Index
+    value: Value
+    guard: Guard = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicUpdate:
+    """buffer[index] := operator(buffer[index], value), indivisibly, where the guard holds."""
+
+    operator: Operator
+    buffer: Buffer
+    index: Index
+    value: Value
+    guard: Guard = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """for variable in 0 .. extent - 1; `level` is seq (in order) or par (iterations are independent CPU tasks).
+
+    `name` is the name of the map or reduction that it came from.
+    """
+
+    variable: Variable
+    extent: Expr
+    level: Level
+    body: Block
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The body for all lanes of a vector at once; an access is a vector, a splat or a gather by the lane's coefficient.
+
+    Stores of different lanes go to different elements; loads and stores of one statement are not interleaved.
+    """
+
+    variable: Variable
+    width: int
+    body: Block
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """The body where all conditions hold, `otherwise` elsewhere."""
+
+    guard: Guard
+    body: Block
+    otherwise: Block = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Every work-item of the scope ("group", "warp", ...) waits for the others; `memory` names what becomes visible."""
+
+    scope: str = "group"
+    memory: tuple[str, ...] = ("local",)
+
+
+@dataclass(frozen=True, slots=True)
+class Async:
+    """Copies (stores whose value is a load) that run asynchronously until a Wait covers their commit group."""
+
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Ends a group of asynchronous copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait until at most `pending` commit groups of this work-item are still in flight."""
+
+    pending: int
+
+
+Statement = Store | AtomicUpdate | Loop | Lanes | If | Barrier | Async | Commit | Wait
+Block = tuple[Statement, ...]
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One launch.
+
+    `grid` and `group` are extents by dimension (empty on a CPU, where Loop[par] carries the parallelism; `group`
+    entries are constants). `hardware` gives the variable that stands for each hardware level's index, for instance
+    Level("group", 0), Level("item", 0), or Level("item") for the linear index.
+    """
+
+    name: str
+    body: Block
+    grid: tuple[Expr, ...] = ()
+    group: tuple[Expr, ...] = ()
+    hardware: dict[Level, Variable] = field(default_factory=dict)
+    scratch: tuple[Buffer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Kernels run one after another, with the buffers between them.
+
+    `parameters` are the inputs in the order of the program's parameters (arrays of tuples: one buffer a component),
+    `results` the outputs (a tuple result: one a component, in order), `temporaries` the heap buffers that live from one
+    kernel to the next. `sizes` are the symbolic sizes that a call passes (none in a specialised program).
+    """
+
+    name: str
+    parameters: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    temporaries: tuple[Buffer, ...]
+    kernels: tuple[Kernel, ...]
+    sizes: tuple[Variable, ...] = ()

@@ -1,0 +1,107 @@
+"""Index functions of `reindex`: position in the view -> position below, with a declared inverse.
+
+Built over canonical variables (one an extent), so that equal functions are equal objects and terms that hold them
+hash alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from lithify.arith import Expr, Variable, as_expr, const, proves, var
+from lithify.lang.errors import TypeMismatch
+
+
+@cache
+def canonical_variable(extent: Expr) -> Expr:
+    """The one index variable in [0, extent) in which index functions are written (constant 0 for extent 1)."""
+    return var("i", extent)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFunction:
+    """A map from view positions [0, extent) to positions [0, source) below it.
+
+    `forward` is a formula over `canonical_variable(extent)`. `inverse`, a formula over `canonical_variable(source)`, is
+    declared for bijections only; without it the view cannot be written through. `name` is its notation ("reverse",
+    "stride 4").
+    """
+
+    name: str
+    extent: Expr
+    source: Expr
+    forward: Expr
+    inverse: Expr | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def at(self, position: Expr) -> Expr:
+        """The source position read at a view position."""
+        return _substitute(self.forward, self.extent, position)
+
+    def back(self, position: Expr) -> Expr:
+        """The view position that shows a source position; only for functions with a declared inverse."""
+        assert self.inverse is not None, f"{self.name} has no declared inverse"
+        return _substitute(self.inverse, self.source, position)
+
+    def inverted(self) -> IndexFunction:
+        """The inverse as an index function of its own."""
+        assert self.inverse is not None, f"{self.name} has no declared inverse"
+        name = self.name[8:] if self.name.startswith("inverse ") else f"inverse {self.name}"
+        return IndexFunction(name, self.source, self.extent, self.inverse, self.forward)
+
+
+def _substitute(formula: Expr, extent: Expr, position: Expr) -> Expr:
+    (variable,) = canonical_variable(extent).variables() or (None,)
+    return formula if variable is None else formula.substitute({variable: position})
+
+
+def index_function(
+    name: str,
+    extent: Expr | int,
+    source: Expr | int,
+    forward: Callable[[Expr], Expr],
+    inverse: Callable[[Expr], Expr] | None = None,
+) -> IndexFunction:
+    """Declare an index function; refuses one that provably can leave [0, source).
+
+    Raises TypeMismatch when the range of `forward` is not provably inside the source (or of `inverse` inside the view).
+    """
+    extent, source = as_expr(extent), as_expr(source)
+    there = as_expr(forward(canonical_variable(extent)))
+    back = None if inverse is None else as_expr(inverse(canonical_variable(source)))
+    for formula, limit in ((there, source), (back, extent)):
+        if formula is not None and not (proves(formula) and proves(limit - 1 - formula)) and extent.constant != 0:
+            raise TypeMismatch(f"index function {name}: {formula} is not provably within [0, {limit})")
+    return IndexFunction(name, extent, source, there, back)
+
+
+def reverse(n: Expr | int) -> IndexFunction:
+    """i -> n - 1 - i."""
+    n = as_expr(n)
+    return index_function("reverse", n, n, lambda i: n - 1 - i, lambda i: n - 1 - i)
+
+
+def stride(s: Expr | int, n: Expr | int) -> IndexFunction:
+    """Lift's `reorder (stride s)`: i -> i div (n/s) + s (i mod (n/s)); s must divide n.
+
+    Consecutive view positions are s apart below, so n/s of them make one pass.
+    """
+    s, n = as_expr(s), as_expr(n)
+    from lithify.arith import proves_divisible
+
+    if not proves_divisible(n, s):
+        raise TypeMismatch(f"reorder (stride {s}) needs {s} to divide the length {n}")
+    m = n // s if n.constant != 0 else const(1)
+    return index_function(
+        f"stride {s}", n, n, lambda i: i // m + s * (i % m), lambda i: i // s + m * (i % s)
+    )  # the inverse of stride s is stride n/s
+
+
+def variables_of(function: IndexFunction) -> frozenset[Variable]:
+    """The size variables that the function depends on."""
+    own = canonical_variable(function.extent).variables() | canonical_variable(function.source).variables()
+    return (function.forward.variables() | function.extent.variables() | function.source.variables()) - own

@@ -1,0 +1,105 @@
+"""Levels of the machine and memories: attributes of patterns, not patterns of their own (LANGUAGE, "Core terms").
+
+The core knows the *kinds* of level; which levels a machine has, their extents and how they nest, is data
+(`lithify.machine`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class LevelKind(Enum):
+    """How the iterations of a map at a level are executed."""
+
+    SEQUENTIAL = "one after another, in a loop"
+    UNROLLED = "one after another, as straight code with constant indices"
+    VECTOR = "as the lanes of one vector"
+    THREADS = "by a pool of CPU threads"
+    HARDWARE = "by hardware indices of a launch (groups, warps, items)"
+
+
+_KINDS: dict[str, LevelKind] = {
+    "seq": LevelKind.SEQUENTIAL,
+    "unroll": LevelKind.UNROLLED,
+    "vec": LevelKind.VECTOR,
+    "par": LevelKind.THREADS,
+}
+
+
+def declare_level(name: str) -> None:
+    """Declare a hardware level (a machine's data does this for each level it has); declaring twice is harmless."""
+    if _KINDS.setdefault(name, LevelKind.HARDWARE) is not LevelKind.HARDWARE:
+        raise ValueError(f"{name} is not a hardware level")
+
+
+for _name in ("global", "group", "cluster", "warpgroup", "warp", "lane", "item"):
+    declare_level(_name)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Level:
+    """A level: `seq`, `unroll`, `vec`, `par`, or a hardware level with an optional dimension (`group1`, `item0`)."""
+
+    name: str
+    dim: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.dim is None else f"{self.name}{self.dim}"
+
+    @property
+    def kind(self) -> LevelKind:
+        return _KINDS[self.name]
+
+    @staticmethod
+    def parse(text: str) -> Level:
+        """Read `seq`, `group1`, ...; raises ValueError for names that no machine declares."""
+        name = text.rstrip("0123456789")
+        if name not in _KINDS:
+            raise ValueError(f"no level named {text}; levels are {', '.join(sorted(_KINDS))}")
+        return Level(name, int(text[len(name) :]) if len(name) < len(text) else None)
+
+
+SEQ, UNROLL, VEC, PAR = Level("seq"), Level("unroll"), Level("vec"), Level("par")
+
+
+def level_names() -> tuple[str, ...]:
+    """All declared level names."""
+    return tuple(_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where a result is written.
+
+    `out` (the acceptor itself), `heap` (visible to the whole device), `thread` (one a CPU thread), `local` (shared by
+    a work-group; `slots` > 1 are taken in turn), `private` (one a work-item), or `reg` with one entry a dimension of
+    the value: a level whose hardware index *is* that dimension (no storage), or None.
+    """
+
+    name: str
+    slots: int = 1
+    distribution: tuple[Level | None, ...] = ()
+
+    def __str__(self) -> str:
+        if self.name == "reg" and self.distribution:
+            return "reg[" + ",".join("-" if level is None else str(level) for level in self.distribution) + "]"
+        return self.name if self.slots == 1 else f"{self.name}:{self.slots}"
+
+    @staticmethod
+    def parse(text: str) -> Memory:
+        """Read `heap`, `local:2`, `reg[item1,item0,-,-]`, ...; raises ValueError for anything else."""
+        if text.startswith("reg[") and text.endswith("]"):
+            entries = [entry.strip() for entry in text[4:-1].split(",")]
+            return Memory("reg", 1, tuple(None if e == "-" else Level.parse(e) for e in entries))
+        name, _, slots = text.partition(":")
+        if name not in MEMORIES or (slots and not (name == "local" and slots.isdigit() and int(slots) > 0)):
+            raise ValueError(f"no memory named {text}; memories are {', '.join(MEMORIES)}, local:n, reg[..]")
+        return replace(MEMORIES[name], slots=int(slots)) if slots else MEMORIES[name]
+
+
+OUT, HEAP, THREAD, LOCAL, PRIVATE, REG = (
+    Memory(n) for n in ("out", "heap", "thread", "local", "private", "reg")
+)
+MEMORIES: dict[str, Memory] = {m.name: m for m in (OUT, HEAP, THREAD, LOCAL, PRIVATE, REG)}

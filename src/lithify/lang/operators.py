@@ -1,0 +1,195 @@
+"""Scalar operators: one table of names, typing and declared algebra.
+
+Rules ask an operator what it *declares* (associative, commutative, neutral element, ...); nothing is assumed. Users
+declare their own operators, on tuples too (argmax, online softmax); those carry a definition in the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.scalars import SCALARS, Kind, Scalar, bool_, f32, f64
+from lithify.lang.types import Index, Type
+
+if TYPE_CHECKING:
+    from lithify.lang.term import Term
+
+
+class Typing(Enum):
+    """How an operator's result type follows from its operands' types."""
+
+    SAME = "all operands and the result have one type"
+    COMPARE = "operands have one type, the result is bool"
+    SELECT = "(bool, t, t) -> t"
+    CONVERT = "any scalar or index -> the target"
+    DEFINED = "that of the definition"
+    MAKE_COMPLEX = "(f, f) -> complex of f"
+    PART = "complex of f -> f"
+
+
+ORDERED = frozenset({Kind.SIGNED, Kind.UNSIGNED, Kind.FLOAT})
+NUMBERS = ORDERED | {Kind.COMPLEX}
+FRACTIONS = frozenset({Kind.FLOAT, Kind.COMPLEX})
+INTEGERS = frozenset({Kind.SIGNED, Kind.UNSIGNED})
+SIGNED_NUMBERS = frozenset({Kind.SIGNED, Kind.FLOAT, Kind.COMPLEX})
+LOGICAL = INTEGERS | {Kind.BOOL}
+ANY = frozenset(Kind)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Operator:
+    """A scalar operator, or a user-declared operator on scalars and tuples.
+
+    The algebra is a declaration that rules rely on: `associative`, `commutative`, `idempotent` (a.a = a), `neutral`
+    and `absorbing` (the element, by scalar type), `inverse` (the operator that undoes the second operand). `rounds`
+    says that on floating point the laws hold up to rounding only: they are used under the policy "reassociable"
+    (the default) and refused under "exact".
+    """
+
+    name: str
+    arity: int
+    typing: Typing = Typing.SAME
+    kinds: frozenset[Kind] = NUMBERS
+    symbol: str | None = None
+    associative: bool = False
+    commutative: bool = False
+    idempotent: bool = False
+    rounds: bool = False
+    neutral: Callable[[Scalar], Any] | None = None
+    absorbing: Callable[[Scalar], Any] | None = None
+    inverse: str | None = None
+    target: Scalar | None = None
+    definition: Term | None = None
+    neutral_term: Term | None = None
+    meaning: str = ""
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name})"
+
+    def result_type(self, operands: tuple[Type, ...]) -> Type:
+        """The result type for operands of the given types; raises TypeMismatch."""
+        if len(operands) != self.arity:
+            raise TypeMismatch(f"{self.name} takes {self.arity} operand(s), {len(operands)} given")
+        if self.typing is Typing.DEFINED:
+            return self._defined_type(operands)
+        if self.typing is Typing.CONVERT:
+            assert self.target is not None
+            if not isinstance(operands[0], Scalar | Index):
+                raise TypeMismatch(f"{self.name} converts scalars and indices, not {operands[0]}")
+            return self.target
+        if self.typing is Typing.SELECT:
+            if operands[0] is not bool_ or operands[1] is not operands[2] or not isinstance(operands[1], Scalar):
+                raise TypeMismatch(
+                    f"select takes (bool, t, t) for a scalar type t, not ({', '.join(map(str, operands))})"
+                )
+            return operands[1]
+        first = operands[0]
+        if any(t is not first for t in operands):
+            raise TypeMismatch(
+                f"the operands of {self.name} have different types: {' and '.join(map(str, operands))}",
+                hint="convert one of them, for example `f32 x`",
+            )
+        if isinstance(first, Index) and self.typing is Typing.COMPARE:
+            return bool_
+        if not isinstance(first, Scalar):
+            hint = "convert the index first, for example `i32 i`" if isinstance(first, Index) else "use map"
+            raise TypeMismatch(f"{self.name} works on scalars, not on {first}", hint=hint)
+        if first.kind not in self.kinds:
+            raise TypeMismatch(f"{self.name} is not defined on {first} ({first.kind.value})")
+        if self.typing is Typing.COMPARE:
+            return bool_
+        if self.typing is Typing.PART:
+            return f32 if first.bits == 64 else f64
+        if self.typing is Typing.MAKE_COMPLEX:
+            if first not in (f32, f64):
+                raise TypeMismatch(f"complex takes two f32 or two f64, not {first}")
+            return SCALARS["complex64" if first is f32 else "complex128"]
+        return first
+
+    def _defined_type(self, operands: tuple[Type, ...]) -> Type:
+        from lithify.lang.types import Function
+
+        assert self.definition is not None
+        type_ = self.definition.type
+        for operand in operands:
+            assert isinstance(type_, Function)
+            if operand is not type_.parameter:
+                raise TypeMismatch(f"{self.name} takes a {type_.parameter} here, {operand} given")
+            type_ = type_.result
+        return type_
+
+
+def _const(value: Any) -> Callable[[Scalar], Any]:
+    return lambda _scalar: value
+
+
+def _least(scalar: Scalar) -> Any:
+    return scalar.limits[0]
+
+
+def _greatest(scalar: Scalar) -> Any:
+    return scalar.limits[1]
+
+
+def _all_ones(scalar: Scalar) -> Any:
+    if scalar.kind is Kind.BOOL:
+        return True
+    return scalar.limits[1] if scalar.kind is Kind.UNSIGNED else -1
+
+
+def _zero_or_false(scalar: Scalar) -> Any:
+    return False if scalar.kind is Kind.BOOL else 0
+
+
+_SAME, _COMPARE = Typing.SAME, Typing.COMPARE
+_TABLE = (
+    Operator("add", 2, _SAME, NUMBERS, "+", True, True, rounds=True, neutral=_const(0), inverse="sub", meaning="a + b"),
+    Operator("sub", 2, _SAME, NUMBERS, "-", inverse="add", meaning="a - b"),
+    Operator("mul", 2, _SAME, NUMBERS, "*", True, True, rounds=True, neutral=_const(1), meaning="a b"),
+    Operator("div", 2, _SAME, NUMBERS, "/", meaning="a / b; on integers truncated towards zero, as in C"),
+    Operator("rem", 2, _SAME, INTEGERS, "%", meaning="remainder of div, with the sign of a, as in C"),
+    Operator("min", 2, _SAME, ORDERED, None, True, True, True, neutral=_greatest, absorbing=_least, meaning="least"),
+    Operator("max", 2, _SAME, ORDERED, None, True, True, True, neutral=_least, absorbing=_greatest, meaning="largest"),
+    Operator("pow", 2, _SAME, frozenset({Kind.FLOAT}), "^", meaning="a to the power b"),
+    Operator("fma", 3, _SAME, frozenset({Kind.FLOAT}), meaning="a b + c, rounded once"),
+    Operator("and", 2, _SAME, LOGICAL, "&&", True, True, True, neutral=_all_ones, absorbing=_zero_or_false,
+             meaning="logical and; bitwise on integers"),
+    Operator("or", 2, _SAME, LOGICAL, "||", True, True, True, neutral=_zero_or_false, absorbing=_all_ones,
+             meaning="logical or; bitwise on integers"),
+    Operator("xor", 2, _SAME, LOGICAL, None, True, True, neutral=_zero_or_false, inverse="xor",
+             meaning="exclusive or; bitwise on integers"),
+    Operator("shl", 2, _SAME, INTEGERS, "<<", meaning="a 2^b, wrapped to the width"),
+    Operator("shr", 2, _SAME, INTEGERS, ">>>", meaning="floor(a / 2^b)"),
+    Operator("neg", 1, _SAME, SIGNED_NUMBERS, meaning="-a"),
+    Operator("abs", 1, _SAME, ORDERED, meaning="absolute value"),
+    Operator("not", 1, _SAME, LOGICAL, meaning="logical not; bitwise on integers"),
+    *(Operator(name, 1, _SAME, FRACTIONS, meaning=meaning) for name, meaning in (
+        ("sqrt", "square root"), ("exp", "e to the power a"), ("log", "natural logarithm"),
+        ("sin", "sine, radians"), ("cos", "cosine, radians"))),
+    *(Operator(name, 1, _SAME, frozenset({Kind.FLOAT}), meaning=meaning) for name, meaning in (
+        ("rsqrt", "1 / sqrt a"), ("tan", "tangent, radians"), ("tanh", "hyperbolic tangent"), ("erf", "error function"),
+        ("floor", "largest integer value <= a"), ("ceil", "least integer value >= a"),
+        ("round", "nearest integer value, ties to even"))),
+    *(Operator(name, 2, _COMPARE, ANY if name in ("eq", "ne") else ORDERED, symbol, commutative=name in ("eq", "ne"),
+               meaning=f"a {symbol} b") for name, symbol in (
+        ("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))),
+    Operator("select", 3, Typing.SELECT, ANY, meaning="b where a holds, else c; both are evaluated"),
+    Operator("complex", 2, Typing.MAKE_COMPLEX, frozenset({Kind.FLOAT}), meaning="a + i b"),
+    Operator("re", 1, Typing.PART, frozenset({Kind.COMPLEX}), meaning="real part"),
+    Operator("im", 1, Typing.PART, frozenset({Kind.COMPLEX}), meaning="imaginary part"),
+    Operator("conj", 1, _SAME, frozenset({Kind.COMPLEX}), meaning="complex conjugate"),
+    *(Operator(s.name, 1, Typing.CONVERT, ANY, target=s, meaning=f"conversion to {s.name}")
+      for s in SCALARS.values()),
+)  # fmt: skip
+
+OPERATORS: dict[str, Operator] = {operator.name: operator for operator in _TABLE}
+BY_SYMBOL: dict[str, Operator] = {operator.symbol: operator for operator in _TABLE if operator.symbol}
+
+
+def convert_to(scalar: Scalar) -> Operator:
+    """The conversion to a scalar type: floats to integers truncate, integers wrap, as in C."""
+    return OPERATORS[scalar.name]

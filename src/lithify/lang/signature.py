@@ -1,0 +1,238 @@
+"""Type signatures of patterns as text: `(s -> t) -> n.s -> n.t`, and the type inference that reads them.
+
+Lower-case letters are type variables after a dot or alone, size variables before a dot; `{...}` holds a size
+expression over the size variables and the pattern's attributes: `split`'s result is `{n // size}.size.t`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from lithify.arith import Expr, proves, proves_divisible, proves_equal
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.types import Array, Function, Index, Tuple, Type
+
+_TOKENS = re.compile(r"\s*(->|\{[^}]*\}|[A-Za-z_0-9]+|[().,\[\]])")
+
+
+@dataclass(frozen=True, slots=True)
+class _Var:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    text: str
+    code: CodeType | None  # None: a plain size variable, to be bound
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    size: _Size
+    element: _Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    size: _Size
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuple:
+    items: tuple[_Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    parameter: _Node
+    result: _Node
+
+
+_Node = _Var | _Array | _Index | _Tuple | _Function
+Bindings = dict[str, Any]
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.tokens = _TOKENS.findall(text)
+        self.position = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def take(self, expected: str | None = None) -> str:
+        token = self.peek()
+        assert token and (expected is None or token == expected), f"bad signature near {self.tokens[self.position:]}"
+        self.position += 1
+        return token
+
+    def arrow(self) -> list[_Node]:
+        parts = [self.atom()]
+        while self.peek() == "->":
+            self.take()
+            parts.append(self.atom())
+        return parts
+
+    def atom(self) -> _Node:
+        token = self.take()
+        if token == "(":
+            parts = self.arrow()
+            if self.peek() == ",":
+                items = [parts[0]]
+                while self.peek() == ",":
+                    self.take()
+                    items.append(self.atom())
+                self.take(")")
+                return _Tuple(tuple(items))
+            self.take(")")
+            node = parts[-1]
+            for part in reversed(parts[:-1]):
+                node = _Function(part, node)
+            return node
+        if token == "idx":
+            self.take("[")
+            size = self.size(self.take())
+            self.take("]")
+            return _Index(size)
+        if self.peek() == ".":
+            self.take()
+            return _Array(self.size(token), self.atom())
+        return _Var(token)
+
+    @staticmethod
+    def size(token: str) -> _Size:
+        if token.startswith("{"):
+            return _Size(token[1:-1], compile(token[1:-1], "<signature>", "eval"))
+        return _Size(token, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A side condition on sizes: `n divides m` or `a <= b` (both sides are size expressions)."""
+
+    text: str
+    relation: str
+    left: CodeType
+    right: CodeType
+
+    @staticmethod
+    def read(text: str) -> Condition:
+        """Read `size divides n` or `size <= n`."""
+        for relation in (" divides ", " <= "):
+            if relation in text:
+                left, right = text.split(relation)
+                codes = (compile(part.strip(), "<condition>", "eval") for part in (left, right))
+                return Condition(text, relation.strip(), *codes)
+        raise ValueError(f"not a condition: {text}")
+
+    def sides(self, bindings: Bindings) -> tuple[Expr, Expr]:
+        """The two sides under the bindings."""
+        return _evaluate(self.left, bindings), _evaluate(self.right, bindings)
+
+    def holds(self, bindings: Bindings) -> bool:
+        """Is it provable under the bindings?"""
+        left, right = self.sides(bindings)
+        return proves_divisible(right, left) if self.relation == "divides" else proves(right - left)
+
+
+def _evaluate(code: CodeType, bindings: Bindings) -> Expr:
+    from lithify.arith import as_expr
+
+    return as_expr(eval(code, {"__builtins__": {}}, bindings))  # the text is a declaration of ours, never input
+
+
+class Signature:
+    """The parsed signature of a pattern: argument types, result type, conditions on sizes."""
+
+    def __init__(self, text: str, conditions: tuple[str, ...] = ()) -> None:
+        self.text = text
+        *self._arguments, self._result = _Reader(text).arrow()
+        self.conditions = tuple(Condition.read(c) for c in conditions)
+
+    @property
+    def arity(self) -> int:
+        return len(self._arguments)
+
+    def infer(self, pattern: str, attributes: dict[str, Any], arguments: tuple[Type, ...]) -> Type:
+        """The result type; raises TypeMismatch naming the argument, both types, and a condition that fails."""
+        if len(arguments) != len(self._arguments):
+            raise TypeMismatch(
+                f"{pattern} takes {len(self._arguments)} argument(s), {len(arguments)} given",
+                hint=f"{pattern} : {self.text}",
+            )
+        bindings: Bindings = dict(attributes)
+        for position, (node, type_) in enumerate(zip(self._arguments, arguments, strict=True), 1):
+            clash = _match(node, type_, bindings)
+            if clash is not None:
+                raise TypeMismatch(
+                    f"argument {position} of {pattern} does not fit: {clash}",
+                    hint=f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}",
+                )
+        for condition in self.conditions:
+            if not condition.holds(bindings):
+                left, right = condition.sides(bindings)
+                raise TypeMismatch(
+                    f"{pattern} needs {condition.text}: {left} {condition.relation} {right} does not hold",
+                    hint=f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}",
+                )
+        return _build(self._result, bindings)
+
+
+def _match(node: _Node, type_: Type, bindings: Bindings) -> str | None:
+    """Bind the signature's variables so that it equals the type; returns what clashes, or None."""
+    if isinstance(node, _Var):
+        known = bindings.setdefault(node.name, type_)
+        return None if known is type_ else f"{known} expected, {type_} given"
+    if isinstance(node, _Array):
+        if not isinstance(type_, Array):
+            return f"an array expected, {type_} given"
+        return _match_size(node.size, type_.size, bindings, type_) or _match(node.element, type_.element, bindings)
+    if isinstance(node, _Function):
+        if not isinstance(type_, Function):
+            return f"a function expected, {type_} given"
+        return _match(node.parameter, type_.parameter, bindings) or _match(node.result, type_.result, bindings)
+    if isinstance(node, _Index):
+        if not isinstance(type_, Index):
+            return f"an index expected, {type_} given"
+        return _match_size(node.size, type_.size, bindings, type_)
+    if not isinstance(type_, Tuple) or len(type_.items) != len(node.items):
+        return f"a tuple of {len(node.items)} expected, {type_} given"
+    for part, item in zip(node.items, type_.items, strict=True):
+        clash = _match(part, item, bindings)
+        if clash is not None:
+            return clash
+    return None
+
+
+def _match_size(size: _Size, given: Expr, bindings: Bindings, type_: Type) -> str | None:
+    if size.code is None:
+        known = bindings.setdefault(size.text, given)
+    else:
+        known = _evaluate(size.code, bindings)
+    if known is given or proves_equal(known, given):
+        return None
+    return f"size {known} expected, {given} given (in {type_})"
+
+
+def _build(node: _Node, bindings: Bindings) -> Type:
+    if isinstance(node, _Var):
+        result = bindings[node.name]
+        assert isinstance(result, Type)
+        return result
+    if isinstance(node, _Array):
+        return Array(_size(node.size, bindings), _build(node.element, bindings))
+    if isinstance(node, _Index):
+        return Index(_size(node.size, bindings))
+    if isinstance(node, _Tuple):
+        return Tuple(*[_build(item, bindings) for item in node.items])
+    return Function(_build(node.parameter, bindings), _build(node.result, bindings))
+
+
+def _size(size: _Size, bindings: Bindings) -> Expr:
+    if size.code is not None:
+        return _evaluate(size.code, bindings)
+    result = bindings[size.text]
+    return result if isinstance(result, Expr) else _evaluate(compile(size.text, "<size>", "eval"), bindings)

@@ -1,0 +1,153 @@
+"""Types of the language: scalars, indices, tuples, arrays, and functions (only as arguments of patterns).
+
+Types are interned, so two equal types are the same object. Sizes are index normal forms (`lithify.arith.Expr`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lithify.arith import Expr, as_expr, const
+
+
+class Type:
+    """Base of all types."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_interned: dict[tuple[object, ...], Type] = {}
+
+
+class Index(Type):
+    """`idx[S]`: an index into an array of size S; its values are 0 <= i < S."""
+
+    __slots__ = ("size",)
+    size: Expr
+
+    def __new__(cls, size: Expr | int) -> Index:
+        size = as_expr(size)
+        key = (cls, size)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.size = size
+            _interned[key] = found
+        assert isinstance(found, Index)
+        return found
+
+    def __str__(self) -> str:
+        return f"idx[{self.size}]"
+
+
+class Tuple(Type):
+    """`(t0, .., tk)`: a product of two or more types."""
+
+    __slots__ = ("items",)
+    items: tuple[Type, ...]
+
+    def __new__(cls, *items: Type) -> Tuple:
+        key = (cls, *items)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.items = items
+            _interned[key] = found
+        assert isinstance(found, Tuple)
+        return found
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.items)) + ")"
+
+
+class Array(Type):
+    """`n.t`: an array of `size` elements of type `element`."""
+
+    __slots__ = ("element", "size")
+    size: Expr
+    element: Type
+
+    def __new__(cls, size: Expr | int, element: Type) -> Array:
+        size = as_expr(size)
+        key = (cls, size, element)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.size, found.element = size, element
+            _interned[key] = found
+        assert isinstance(found, Array)
+        return found
+
+    def __str__(self) -> str:
+        size = str(self.size)
+        return (size if size.replace("_", "").isalnum() else f"({size})") + f".{self.element}"
+
+
+class Function(Type):
+    """`a -> b`: the type of a lambda, which occurs only as an argument of a pattern."""
+
+    __slots__ = ("parameter", "result")
+    parameter: Type
+    result: Type
+
+    def __new__(cls, parameter: Type, result: Type) -> Function:
+        key = (cls, parameter, result)
+        found = _interned.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.parameter, found.result = parameter, result
+            _interned[key] = found
+        assert isinstance(found, Function)
+        return found
+
+    def __str__(self) -> str:
+        left = f"({self.parameter})" if isinstance(self.parameter, Function) else str(self.parameter)
+        return f"{left} -> {self.result}"
+
+
+def array(*shape_then_element: Expr | int | Type) -> Type:
+    """`array(m, k, f32)` is `m.k.f32`."""
+    *shape, element = shape_then_element
+    if not isinstance(element, Type):
+        raise ValueError("array(): the last argument is the element type")
+    result: Type = element
+    for size in reversed(shape):
+        if isinstance(size, Type):
+            raise ValueError("array(): sizes come before the element type")
+        result = Array(size, result)
+    return result
+
+
+def shape_of(type_: Type) -> tuple[tuple[Expr, ...], Type]:
+    """The sizes of the nested arrays of a type, outermost first, and the innermost element type."""
+    sizes = []
+    while isinstance(type_, Array):
+        sizes.append(type_.size)
+        type_ = type_.element
+    return tuple(sizes), type_
+
+
+def element_count(type_: Type) -> Expr:
+    """How many scalars (or tuples) a value of the type holds."""
+    total = const(1)
+    for size in shape_of(type_)[0]:
+        total = total * size
+    return total
+
+
+def sizes_in(type_: Type) -> Iterator[Expr]:
+    """All sizes that occur in a type."""
+    if isinstance(type_, Array):
+        yield type_.size
+        yield from sizes_in(type_.element)
+    elif isinstance(type_, Index):
+        yield type_.size
+    elif isinstance(type_, Tuple):
+        for item in type_.items:
+            yield from sizes_in(item)
+    elif isinstance(type_, Function):
+        yield from sizes_in(type_.parameter)
+        yield from sizes_in(type_.result)
