@@ -1,0 +1,48 @@
+"""Run benchmarks:  python -m benchmarks [NAME ...] [--quick]
+
+Without names, all of them, one process each, so that no benchmark inherits another's threads and caches. Exit
+status: the number of benchmarks that failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def benchmark_names() -> list[str]:
+    """The modules below `benchmarks` that define `main`, as dotted names (`baseline.reduction_printed`)."""
+    names = []
+    for path in sorted(HERE.rglob("*.py")):
+        if not path.name.startswith("__") and "\ndef main(quick: bool)" in path.read_text(encoding="utf-8"):
+            names.append(".".join(path.relative_to(HERE).with_suffix("").parts))
+    return names
+
+
+def main() -> int:
+    known = benchmark_names()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure and record.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(known)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes; records nothing")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(known)
+    if unknown:
+        parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if len(options.names) == 1:
+        importlib.import_module(f"benchmarks.{options.names[0]}").main(options.quick)
+        return 0
+    failures = 0
+    for name in options.names or known:
+        print(f"== {name}", flush=True)
+        command = [sys.executable, "-m", "benchmarks", name] + ["--quick"] * options.quick
+        failures += subprocess.run(command, cwd=HERE.parent, check=False).returncode != 0
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What lithify is measured against: code that other people would have written by hand."""
