@@ -16,8 +16,8 @@ FORBIDDEN = {
     "a package registry's address": re.compile(
         r"pypi\.org|pythonhosted\.org|conda\.anaconda|registry\.npmjs|(?:extra-)?index[-_]url\s*="
     ),
-    "the word for a tool that is not part of the project": re.compile(
-        r"\bhelpers?\b|\bissues show\b|`issues`|\bthe\s+spike\b|\bgive_back\b", re.IGNORECASE
+    "a word of the workplace where it was made": re.compile(
+        r"\bhelpers?\b|\bissues\s+show\b|`issues?`|\bthe\s+spike\b|\bgive_?back\b", re.IGNORECASE
     ),
 }
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
