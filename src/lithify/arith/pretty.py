@@ -1,45 +1,50 @@
-"""Expressions as text: ``4*i + j - n``, ``(i + 1) / 4``, ``min(a, b)``."""
+"""Expressions as text: ``4*i + j - n``, ``(i + 1) / 4`` (floor division), ``min(a, b)``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lithify.arith import expr
+from lithify.arith import atoms
 
 if TYPE_CHECKING:
-    from lithify.arith.expr import Atom, Expr
+    from lithify.arith.atoms import Atom
+    from lithify.arith.expr import Expr
 
 
 def expression(e: Expr) -> str:
-    """`e` as text; `/` is floor division."""
-    parts: list[str] = []
+    """`e` as text."""
+    text = ""
     for monomial, coefficient in e.terms:
-        text = "*".join([atom(a, factor=abs(coefficient) != 1 or len(monomial) > 1) for a in monomial])
-        if abs(coefficient) != 1:
-            text = f"{abs(coefficient)}*{text}"
-        sign = "-" if coefficient < 0 else "+"
-        parts.append(f" {sign} {text}" if parts else ("-" if coefficient < 0 else "") + text)
-    if e.offset or not parts:
-        sign = "-" if e.offset < 0 else "+"
-        parts.append(f" {sign} {abs(e.offset)}" if parts else str(e.offset))
-    return "".join(parts)
+        size = abs(coefficient)
+        alone = size == 1 and len(monomial) == 1
+        factors = ([str(size)] if size != 1 else []) + [_factor(a, alone) for a in monomial]
+        text += _signed("*".join(factors), coefficient < 0, first=not text)
+    if e.offset or not text:
+        text += _signed(str(abs(e.offset)), e.offset < 0, first=not text)
+    return text
 
 
-def atom(a: Atom, factor: bool = False) -> str:
-    """An atom as text, in parentheses where it stands in a product."""
-    if isinstance(a, expr.Variable):
+def _signed(text: str, negative: bool, first: bool) -> str:
+    if first:
+        return f"-{text}" if negative else text
+    return f" - {text}" if negative else f" + {text}"
+
+
+def _factor(a: Atom, alone: bool) -> str:
+    text = atom(a)
+    return text if alone or not isinstance(a, atoms.Floor) else f"({text})"
+
+
+def atom(a: Atom) -> str:
+    """An atom as text."""
+    if isinstance(a, atoms.Variable):
         return a.name
-    if isinstance(a, expr.Floor):
-        text = f"({a.numerator}) / {_factor(a.divisor)}"
-        return f"({text})" if factor else text
-    if isinstance(a, expr.Xor):
+    if isinstance(a, atoms.Floor):
+        divisor = str(a.divisor)
+        return f"({a.numerator}) / {divisor if divisor.isalnum() else f'({divisor})'}"
+    if isinstance(a, atoms.Xor):
         return f"xor({a.left}, {a.right})"
-    if isinstance(a, expr.Min):
+    if isinstance(a, atoms.Min):
         return f"min({a.left}, {a.right})"
-    assert isinstance(a, expr.Loaded)
+    assert isinstance(a, atoms.Loaded)
     return f"{a.buffer}[{', '.join(map(str, a.index))}]"
-
-
-def _factor(e: Expr) -> str:
-    text = str(e)
-    return text if text.isalnum() else f"({text})"

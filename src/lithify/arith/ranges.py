@@ -5,93 +5,124 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lithify.arith import expr
+from lithify.arith import atoms, expr
 
 if TYPE_CHECKING:
+    from lithify.arith.atoms import Floor, Min
     from lithify.arith.expr import Expr, Monomial, Terms
 
 
-def times(a: float, b: float) -> float:
-    """The product of two bounds; 0 times infinity is 0."""
-    return a * b if a and b else 0
+def _times(a: float, b: float) -> float:
+    return a * b if a and b else 0  # 0 times infinity is 0
 
 
-def floored(a: float, b: float) -> float:
+def _floored(a: float, b: float) -> float:
     """floor(a / b) of bounds, b >= 1."""
-    if math.isinf(a):
+    if a in (math.inf, -math.inf):
         return a
-    if math.isinf(b):
+    if b == math.inf:
         return 0 if a >= 0 else -1
     return a // b
 
 
-def monomial(factors: Monomial) -> tuple[float, float]:
-    """Bounds of a product of atoms."""
+def _monomial(factors: Monomial) -> tuple[float, float]:
     lo, hi = factors[0].lo, factors[0].hi
+    previous = factors[0]
     for atom in factors[1:]:
-        corners = (times(lo, atom.lo), times(lo, atom.hi), times(hi, atom.lo), times(hi, atom.hi))
+        corners = (_times(lo, atom.lo), _times(lo, atom.hi), _times(hi, atom.lo), _times(hi, atom.hi))
         lo, hi = min(corners), max(corners)
+        if atom is previous and len(factors) == 2:
+            lo = max(lo, 0)
     return lo, hi
 
 
 def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
-    """Bounds of a sum: interval arithmetic, then the remainders ``e - c floor(e / c)`` found in it."""
+    """Bounds of a sum: interval arithmetic, tightened by the remainders and maxima that are found in it."""
     lo: float = offset
     hi: float = offset
-    floors = []
+    related = None
     for m, c in terms:
         if len(m) == 1:
             atom = m[0]
             low, high = atom.lo, atom.hi
-            if atom.key[0] == expr.FLOOR:
-                floors.append((atom, c))
+            if isinstance(atom, (atoms.Floor, atoms.Min)):
+                if related is None:
+                    related = []
+                related.append((atom, c))
         else:
-            low, high = monomial(m)
-        if c > 0:
-            lo += low * c if low else 0
-            hi += high * c if high else 0
-        else:
-            lo += high * c if high else 0
-            hi += low * c if low else 0
-    if floors and len(terms) > 1:
-        lo, hi = _remainders(offset, terms, floors, lo, hi)
+            low, high = _monomial(m)
+        if c < 0:
+            low, high = high, low
+        lo += low * c if low else 0
+        hi += high * c if high else 0
+    if related is not None and len(terms) > 1:
+        coefficients = dict(terms)
+        for atom, k in related:
+            for part, scale, bottom, top in _remainders(atom, k, coefficients) if isinstance(
+                atom, atoms.Floor
+            ) else _extrema(atom, k, coefficients):
+                rest = _without(offset, coefficients, atom, k, part, scale)
+                if rest is not None:
+                    lo, hi = max(lo, rest.lo + bottom), min(hi, rest.hi + top)
     return lo, hi
 
 
-def _remainders(offset: int, terms: Terms, floors: list, lo: float, hi: float) -> tuple[float, float]:
-    """Tighten: m (e - c floor(e/c)) lies in m [0, c), m (floor(e/c) - q floor(e/(c q))) in m [0, q)."""
-    coefficients = dict(terms)
-    for atom, k in floors:
-        c = atom.divisor.constant
-        if c is None:
-            continue
-        x = atom.numerator
-        if k % c == 0:
-            m = -k // c
-            if all(coefficients.get(mono, 0) == m * y for mono, y in x.terms):
-                taken = {mono for mono, _ in x.terms}
-                taken.add((atom,))
-                lo, hi = _tighten(offset - m * x.offset, terms, taken, m * (c - 1), lo, hi)
-        for other, m in floors:
-            d = other.divisor.constant
-            if d is not None and d < c and other.numerator is x and c % d == 0 and k == -m * (c // d):
-                lo, hi = _tighten(offset, terms, {(atom,), (other,)}, m * (c // d - 1), lo, hi)
-    return lo, hi
+Found = tuple["Expr", int, float, float]  # (x, m, a, b): m x + k atom lies in [a, b]
 
 
-def _tighten(offset: int, terms: Terms, taken: set, end: int, lo: float, hi: float) -> tuple[float, float]:
-    rest = expr.make(offset, tuple([t for t in terms if t[0] not in taken]))
-    return max(lo, rest.lo + min(0, end)), min(hi, rest.hi + max(0, end))
+def _remainders(atom: Floor, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
+    """x - c floor(n / d) lies in [0, c) where x = floor(n / (d / c)): the remainder of x by c."""
+    d = atom.divisor.constant
+    if d is None:
+        return []
+    found = []
+    for m in {abs(c) for c in coefficients.values()}:
+        c, left = divmod(abs(k), m)
+        if left == 0 and c > 1 and d % c == 0:
+            x = atom.numerator // (d // c)
+            scale = m if k < 0 else -m
+            end = scale * (c - 1)
+            found.append((x, scale, min(0, end), max(0, end)))
+    return found
+
+
+def _extrema(atom: Min, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
+    """a + b - min(a, b) = max(a, b) and a - min(a, b) = max(0, a - b)."""
+    a, b = atom.left, atom.right
+    lo, hi = max(a.lo, b.lo), max(a.hi, b.hi)
+    ends = (_times(-k, lo), _times(-k, hi))
+    found: list[Found] = [(a + b, -k, min(ends), max(ends))]
+    for x, y in ((a, b), (b, a)):
+        difference = x - y
+        ends = (_times(-k, max(0, difference.lo)), _times(-k, max(0, difference.hi)))
+        found.append((x, -k, min(ends), max(ends)))
+    return found
+
+
+def _without(
+    offset: int, coefficients: dict[Monomial, int], atom: Floor | Min, k: int, part: Expr, scale: int
+) -> Expr | None:
+    """The sum less ``scale part + k atom``, if that takes from terms and adds none."""
+    left = dict(coefficients)
+    del left[atom,]
+    for m, y in part.terms:
+        old = left.get(m, 0)
+        new = old - scale * y
+        if old * new < 0 or abs(new) > abs(old) or not old:
+            return None
+        left[m] = new
+    return expr.from_dict(offset - scale * part.offset, left)
 
 
 def floor(numerator: Expr, divisor: Expr) -> tuple[float, float]:
-    """Bounds of floor(numerator / divisor)."""
-    lo = floored(numerator.lo, divisor.hi if numerator.lo >= 0 else max(1, divisor.lo))
-    hi = floored(numerator.hi, max(1, divisor.lo) if numerator.hi >= 0 else divisor.hi)
+    """Bounds of floor(numerator / divisor), divisor >= 1."""
+    least = max(1, divisor.lo)
+    lo = _floored(numerator.lo, divisor.hi if numerator.lo >= 0 else least)
+    hi = _floored(numerator.hi, least if numerator.hi >= 0 else divisor.hi)
     return lo, hi
 
 
 def xor(left: Expr, right: Expr) -> tuple[float, float]:
     """Bounds of the exclusive or of two expressions >= 0."""
     top = max(left.hi, right.hi)
-    return 0, top if math.isinf(top) else (1 << int(top).bit_length()) - 1
+    return 0, top if top == math.inf else (1 << int(top).bit_length()) - 1

@@ -17,6 +17,7 @@ class LevelKind(Enum):
     UNROLLED = "one after another, as straight code with constant indices"
     VECTOR = "as the lanes of one vector"
     THREADS = "by a pool of CPU threads"
+    INLINE = "by every reader anew, at the element it reads"
     HARDWARE = "by hardware indices of a launch (groups, warps, items)"
 
 
@@ -24,6 +25,7 @@ _KINDS: dict[str, LevelKind] = {
     "seq": LevelKind.SEQUENTIAL,
     "unroll": LevelKind.UNROLLED,
     "vec": LevelKind.VECTOR,
+    "inline": LevelKind.INLINE,
     "par": LevelKind.THREADS,
 }
 
@@ -61,7 +63,7 @@ class Level:
         return Level(name, int(text[len(name) :]) if len(name) < len(text) else None)
 
 
-SEQ, UNROLL, VEC, PAR = Level("seq"), Level("unroll"), Level("vec"), Level("par")
+SEQ, UNROLL, VEC, PAR, INLINE = (Level(n) for n in ("seq", "unroll", "vec", "par", "inline"))
 
 
 def level_names() -> tuple[str, ...]:
