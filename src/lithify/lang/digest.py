@@ -1,0 +1,37 @@
+"""A stable fingerprint of a term: equal in every process for alpha-equivalent terms, for the keys of caches."""
+
+from __future__ import annotations
+
+import hashlib
+
+from lithify.lang.index_functions import IndexFunction
+from lithify.lang.operators import Operator
+from lithify.lang.term import Term
+
+
+def digest(term: Term) -> str:
+    """A hexadecimal SHA-256 of the term's structure, attributes and leaf types (map names included)."""
+    memo: dict[int, bytes] = {}
+
+    def go(t: Term) -> bytes:
+        found = memo.get(t.id)
+        if found is None:
+            state = hashlib.sha256(t.kind.encode())
+            for attribute in t.attrs:
+                state.update(b"\0" + _attribute(attribute))
+            for child in t.args:
+                state.update(b"\1" + go(child))
+            memo[t.id] = found = state.digest()
+        return found
+
+    return go(term).hex()
+
+
+def _attribute(value: object) -> bytes:
+    if isinstance(value, IndexFunction):
+        parts = (value.extent, value.source, value.forward, value.inverse)
+        return b"reindex " + "|".join(map(str, parts)).encode()
+    if isinstance(value, Operator):
+        definition = digest(value.definition) if value.definition is not None else ""
+        return f"{value.name} {definition}".encode()
+    return str(value).encode()
