@@ -1,103 +1,132 @@
 """Floor division of normal forms.
 
-Three steps carry it: pull whole multiples of the divisor out; drop the part that is finer than a common
-factor of the rest and the divisor; join nested floors. Each is an identity of integers; see the lemmas in
-the tests. Signs are kept at first (``8x + j - 8 floor(j/8)`` over 64 is 0) and coefficients are reduced
-modulo the divisor only when that does not help.
+Three steps carry it: pull whole multiples of the divisor out; drop the part that is finer than a common factor of
+the rest and the divisor; join nested floors. Each is an identity of integers (the tests prove them). Which whole
+multiples are pulled out is a choice of residues: the nearest to 0 first, then those of the coefficient's own sign
+(they keep ``x - c floor(x/c)`` together), then the nonnegative ones; a floor that no choice removes is written
+with the nearest.
 """
 
 from __future__ import annotations
 
-from math import gcd
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from math import gcd, inf
+from typing import TYPE_CHECKING, Any
 
-from lithify.arith import expr, proof
+from lithify.arith import atoms, expr, functions, proof
 from lithify.arith.errors import ArithError
 
 if TYPE_CHECKING:
     from lithify.arith.expr import Expr, Monomial
-
-_quotients: dict[tuple[Expr, Expr | int], Expr] = {}
-
-
-def proves(e: Expr) -> bool:
-    """See `proof.proves`."""
-    return proof.proves(e)
 
 
 def floor_divide(e: Expr, c: Expr | int) -> Expr:
     """floor(e / c). Raises ArithError when c is not provably >= 1."""
     if isinstance(c, int):
         divisor = c
-    elif c.__class__ is not expr.Expr:
-        raise TypeError(f"cannot divide {e} by {c!r}")
+    elif not isinstance(c, expr.Expr):
+        raise TypeError(f"cannot divide {e} by {c!r}: the divisor must be an int or an Expr")
     elif c.terms:
-        return _symbolic(e, c)
+        return _by_expression(e, c)
     else:
         divisor = c.offset
-    if divisor < 1:
+    if divisor <= 1:
+        if divisor == 1:
+            return e
         raise ArithError(f"cannot divide {e} by {divisor}: the divisor must be at least 1")
-    if divisor == 1:
-        return e
     if not e.terms:
-        return expr.make(e.offset // divisor, ())
+        return expr.const(e.offset // divisor)
+    quotients = e.table.quotients
     key = (e, divisor)
-    found = _quotients.get(key)
+    found = quotients.get(key)
     if found is None:
-        found = _quotients[key] = _concrete(e, divisor)
+        found = quotients[key] = _by_number(e, divisor)
     return found
 
 
+def _by_expression(e: Expr, c: Expr) -> Expr:
+    table = e.table if e.table.serial > c.table.serial else c.table
+    key = (e, c)
+    found = table.quotients.get(key)
+    if found is None:
+        if c.lo < 1 and not proof.proves(c - 1):
+            raise ArithError(f"cannot divide {e} by {c}: the divisor is not known to be at least 1")
+        found = table.quotients[key] = _divide(e, c)
+    return found
+
+
+# How many whole multiples of c > 0 are pulled out of a coefficient k: the rule for the residue k - q c.
+
+
+def _nearest(k: int, c: int) -> int:
+    return -((c - 2 * k) // (2 * c))  # in (-c/2, c/2]
+
+
+def _toward_zero(k: int, c: int) -> int:
+    return k // c if k >= 0 else -(-k // c)  # of the sign of k
+
+
+def _down(k: int, c: int) -> int:
+    return k // c  # in [0, c)
+
+
+Rounding = Callable[[int, int], int]
+_ROUNDINGS: tuple[Rounding, ...] = (_nearest, _toward_zero, _down)
+
+
 def _bucket(e: Expr, c: int) -> int | None:
-    """floor(e / c) when the range of e shows it to be one number."""
-    if -1e300 < e.lo and e.hi < 1e300:
+    """floor(e / c) when it is known to be one number."""
+    if e.lo > -inf and e.hi < inf:
         low = int(e.lo) // c
         return low if low == int(e.hi) // c else None
-    if proof.proves(e) and proof.proves(c - 1 - e):
-        return 0
-    return None
+    return _small(e, expr.const(c))
 
 
-def _concrete(e: Expr, c: int) -> Expr:
+def _small(e: Expr, c: Expr) -> int | None:
+    """floor(e / c) when it is provably 0 or -1."""
+    if proof.proves(e):
+        return 0 if proof.proves(c - 1 - e) else None
+    return -1 if proof.proves(-1 - e) and proof.proves(e + c) else None
+
+
+def _by_number(e: Expr, c: int) -> Expr:
     value = _bucket(e, c)
     if value is not None:
-        return expr.make(value, ())
-    whole: dict[Monomial, int] = {}
-    signed: dict[Monomial, int] = {}  # remainders of the sign of their coefficient
-    for m, k in e.terms:
-        q = k // c if k >= 0 else -(-k // c)
-        if q:
-            whole[m] = q
-        if k - q * c:
-            signed[m] = k - q * c
+        return expr.const(value)
     q, r = divmod(e.offset, c)
-    rest = expr.from_dict(r, signed)
-    found = _simplified(rest, c)
-    if found is None and any(k < 0 for k in signed.values()):
-        reduced: dict[Monomial, int] = {}
-        for m, k in signed.items():
-            if k < 0:
-                whole[m] = whole.get(m, 0) - 1
-                k += c
-            reduced[m] = k
-        rest = expr.from_dict(r, reduced)
-        found = _simplified(rest, c)
-    if found is None:
-        found = expr.floor_atom(rest, expr.const(c))
-    return expr.from_dict(q, whole) + found
+    tried: list[tuple[Expr, dict[Monomial, int]]] = []
+    for rounding in _ROUNDINGS:
+        whole: dict[Monomial, int] = {}
+        residues: dict[Monomial, int] = {}
+        for m, k in e.terms:
+            whole[m] = n = rounding(k, c)
+            residues[m] = k - n * c
+        rest = expr.from_dict(r, residues)
+        if any(rest is other for other, _ in tried):
+            continue
+        found = _simplified_by_number(rest, c)
+        if found is not None:
+            return expr.from_dict(q, whole) + found
+        tried.append((rest, whole))
+    rest, whole = tried[0]
+    return expr.from_dict(q, whole) + atoms.intern(atoms.Floor, rest, expr.const(c))
 
 
-def _simplified(rest: Expr, c: int) -> Expr | None:
-    """floor(rest / c) if it is a constant, a coarser division or a joined floor; else None."""
+def _simplified_by_number(rest: Expr, c: int) -> Expr | None:
+    """floor(rest / c) where no floor by c is needed; else None."""
     value = _bucket(rest, c)
     if value is not None:
-        return expr.make(value, ())
-    steps = sorted({gcd(k, c) for _, k in rest.terms}, reverse=True)
-    common = 0
-    for g in sorted({*steps, *[common := gcd(common, g) for g in steps]}, reverse=True):
+        return expr.const(value)
+    steps = {gcd(k, c) for _, k in rest.terms}
+    common = c
+    for g in sorted(steps, reverse=True):
+        common = gcd(common, g)
+        steps.add(common)
+    for g in sorted(steps, reverse=True):
         if g == 1:
             break
-        coarse, fine = {}, {}
+        coarse: dict[Monomial, int] = {}
+        fine: dict[Monomial, int] = {}
         for m, k in rest.terms:
             if k % g == 0:
                 coarse[m] = k // g
@@ -107,52 +136,82 @@ def _simplified(rest: Expr, c: int) -> Expr | None:
         value = _bucket(expr.from_dict(r, fine), g)
         if value is not None:
             return floor_divide(expr.from_dict(q + value, coarse), c // g)
+    atom = rest.single
+    if isinstance(atom, atoms.Xor) and c & (c - 1) == 0:  # bits shift alike on both sides
+        return functions.xor(atom.left // c, atom.right // c)
     return _joined(rest, expr.const(c))
 
 
 def _joined(rest: Expr, c: Expr) -> Expr | None:
     """floor((floor(a / b) + x) / c) = floor((a + b x) / (b c)), for the only floor of coefficient 1."""
-    inner = [m[0] for m, k in rest.terms if k == 1 and len(m) == 1 and isinstance(m[0], expr.Floor)]
+    inner = [m[0] for m, k in rest.terms if k == 1 and len(m) == 1 and isinstance(m[0], atoms.Floor)]
     if len(inner) != 1:
         return None
     atom = inner[0]
+    assert isinstance(atom, atoms.Floor)
     return floor_divide(atom.numerator + (rest - atom.expr) * atom.divisor, atom.divisor * c)
 
 
-def _symbolic(e: Expr, c: Expr) -> Expr:
-    key = (e, c)
-    found = _quotients.get(key)
-    if found is None:
-        if c.lo < 1 and not proof.proves(c - 1):
-            raise ArithError(f"cannot divide {e} by {c}: the divisor is not known to be at least 1")
-        found = _quotients[key] = _divide(e, c)
-    return found
-
-
 def _divide(e: Expr, c: Expr) -> Expr:
-    lead, factor = max(c.terms, key=lambda t: len(t[0]))  # whole multiples of c, found by its leading term
-    quotient, rest = expr.ZERO, e
-    for m, k in e.terms:
-        cofactor = _without(m, lead)
-        if cofactor is not None and k // factor:
-            part = expr.from_dict(0, {cofactor: k // factor}) if cofactor else expr.const(k // factor)
-            quotient, rest = quotient + part, rest - part * c
-    if _fits(rest, c):
-        return quotient
-    for g in _factors(rest, c):
+    """floor(e / c) for a divisor with sizes in it."""
+    tried: list[tuple[Expr, Expr]] = []
+    for rounding in _ROUNDINGS:
+        whole, rest = _whole_multiples(e, c, rounding)
+        if any(rest is other for other, _ in tried):
+            continue
+        found = _simplified(rest, c)
+        if found is not None:
+            return whole + found
+        tried.append((rest, whole))
+    rest, whole = tried[0]
+    return whole + atoms.intern(atoms.Floor, rest, c)
+
+
+def _simplified(rest: Expr, c: Expr) -> Expr | None:
+    """floor(rest / c) where no floor by c is needed; else None."""
+    value = _small(rest, c)
+    if value is not None:
+        return expr.const(value)
+    for g in _common_factors(rest, c):
         coarse, fine = _split(rest, g)
-        if coarse is not expr.ZERO and _fits(fine, g):
-            return quotient + floor_divide(coarse, _split(c, g)[0])
-    joined = _joined(rest, c)
-    return quotient + (expr.floor_atom(rest, c) if joined is None else joined)
+        value = _small(fine, g)
+        if value is not None:
+            return floor_divide(coarse + value, _split(c, g)[0])
+    return _joined(rest, c)
 
 
-def _fits(e: Expr, c: Expr) -> bool:
-    return proof.proves(e) and proof.proves(c - 1 - e)
+def _rank(term: tuple[Monomial, int]) -> tuple[Any, ...]:
+    """Graded lexicographic order of monomials: division by the leading term ends."""
+    return (len(term[0]), [a.key for a in reversed(term[0])])
 
 
-def _without(m: Monomial, factor: Monomial) -> Monomial | None:
+def _whole_multiples(e: Expr, c: Expr, rounding: Rounding) -> tuple[Expr, Expr]:
+    """(q, r) with e = q c + r: division of polynomials by the leading term of c."""
+    lead, factor = max(c.terms, key=_rank)
+    sign = 1 if factor > 0 else -1
+    whole, rest = expr.ZERO, e
+    progress = True
+    while progress:
+        progress = False
+        for m, k in sorted(rest.terms, key=_rank, reverse=True):
+            cofactor = _cofactor(m, lead)
+            n = rounding(k * sign, factor * sign) if cofactor is not None else 0
+            if cofactor is not None and n:
+                part = _term(cofactor, n)
+                whole, rest = whole + part, rest - part * c
+                progress = True
+                break
+    return whole, rest
+
+
+def _term(m: Monomial, k: int) -> Expr:
+    return expr.make(0, ((m, k),)) if m else expr.const(k)
+
+
+def _cofactor(m: Monomial, factor: Monomial) -> Monomial | None:
     """m / factor, or None."""
+    if not factor:
+        return m
     left = list(m)
     for atom in factor:
         if atom not in left:
@@ -161,38 +220,45 @@ def _without(m: Monomial, factor: Monomial) -> Monomial | None:
     return tuple(left)
 
 
+def _common(m: Monomial, other: Monomial) -> Monomial:
+    """The greatest common factor of two monomials."""
+    left = list(other)
+    found = []
+    for atom in m:
+        if atom in left:
+            left.remove(atom)
+            found.append(atom)
+    return tuple(found)
+
+
 def _split(e: Expr, g: Expr) -> tuple[Expr, Expr]:
     """(q, r) with e = q g + r, term by term, for a g of one term."""
-    if not g.terms:
-        lead, factor = (), g.offset
-    else:
-        ((lead, factor),) = g.terms
+    lead, factor = g.terms[0] if g.terms else ((), g.offset)
     whole: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
-    for m, k in (*e.terms, ((), e.offset)):
-        cofactor = _without(m, lead)
+    for m, k in e.terms:
+        cofactor = _cofactor(m, lead)
         if cofactor is not None and k % factor == 0:
             whole[cofactor] = k // factor
         else:
             rest[m] = k
-    return expr.from_dict(whole.pop((), 0), whole), expr.from_dict(rest.pop((), 0), rest)
+    q, r = (0, e.offset) if lead else divmod(e.offset, factor)
+    return expr.from_dict(q + whole.pop((), 0), whole), expr.from_dict(r, rest)
 
 
-def _factors(rest: Expr, c: Expr) -> list[Expr]:
-    """Common factors of c (of one term) and of terms of rest, the largest first."""
-    if c.offset or len(c.terms) != 1:
-        return []
-    ((lead, factor),) = c.terms
-    found: dict[Expr, int] = {}
+def _common_factors(rest: Expr, c: Expr) -> list[Expr]:
+    """Common factors (of one term) of c and of terms of rest, the largest first."""
+    content = c.alignment
+    shared: Monomial = () if c.offset else c.terms[0][0]
+    for m, _ in c.terms:
+        shared = _common(shared, m)
+    found: dict[Expr, tuple[int, int]] = {}
     for m, k in rest.terms:
-        common = []
-        left = list(m)
-        for atom in lead:
-            if atom in left:
-                left.remove(atom)
-                common.append(atom)
-        g = gcd(k, factor)
-        part = expr.from_dict(0, {tuple(common): g}) if common else expr.const(g)
+        g = gcd(k, content)
+        lead = _common(m, shared)
+        part = _term(lead, g)
         if part is not c and part.constant != 1:
-            found[part] = len(common)
-    return sorted(found, key=lambda g: -found[g])
+            found[part] = (len(lead), g)
+            if lead and g > 1:
+                found[_term(lead, 1)] = (len(lead), 1)
+    return sorted(found, key=found.__getitem__, reverse=True)

@@ -148,7 +148,8 @@ class Expr:
 
         Values may also be NumPy integer arrays, which broadcast. Raises ArithError where a variable has no value.
         """
-        return evaluation.evaluate(self, values, load)
+        value: int = evaluation.evaluate(self, values, load)
+        return value
 
     def __str__(self) -> str:
         return pretty.expression(self)

@@ -75,7 +75,7 @@ def _remainders(atom: Floor, k: int, coefficients: dict[Monomial, int]) -> list[
     d = atom.divisor.constant
     if d is None:
         return []
-    found = []
+    found: list[Found] = []
     for m in {abs(c) for c in coefficients.values()}:
         c, left = divmod(abs(k), m)
         if left == 0 and c > 1 and d % c == 0:
