@@ -1,0 +1,200 @@
+"""What every target offers: text for a kernel program, and an executable that takes and returns arrays.
+
+An `Executable` describes its own arguments (`Interface`), checks them at each call, can be timed, and can be turned
+into bytes, so that a program that was compiled once is never derived, translated or compiled again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lithify.arith import Atom, Expr, Floor, Min, Variable, Xor
+from lithify.lang.errors import LaunchError
+
+if TYPE_CHECKING:
+    from lithify.kernel.ir import Buffer, Program
+
+Dim = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter or a result: its name, the name of its scalar type, and its shape.
+
+    A dimension is an int, or in a symbolic kernel the text of an expression over the interface's sizes. `role` is that
+    of the buffer: "input", "scalar" (passed by value, shape ()) or "output".
+    """
+
+    name: str
+    scalar: str
+    shape: tuple[Dim, ...]
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSource:
+    """Where a size is read off: dimension `dim` of parameter `parameter` is factor * size + offset."""
+
+    size: str
+    parameter: int
+    dim: int
+    factor: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a call of an executable takes and returns.
+
+    `parameters` are in the order of the call (the components of tuples one after another), `results` in the order
+    returned. `sizes` are the symbolic sizes, `sources` says which of them the arguments' shapes determine, in an order
+    in which they can be solved; the others are given as `sizes={"n": 3}` with the call.
+    """
+
+    name: str
+    parameters: tuple[Argument, ...]
+    results: tuple[Argument, ...]
+    sizes: tuple[str, ...] = ()
+    sources: tuple[SizeSource, ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """The interface as lists, strings and ints."""
+        return asdict(self)
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Interface:
+        """The inverse of `as_data`."""
+
+        def arguments(items: Sequence[Mapping[str, Any]]) -> tuple[Argument, ...]:
+            return tuple(Argument(i["name"], i["scalar"], tuple(i["shape"]), i["role"]) for i in items)
+
+        return Interface(
+            data["name"],
+            arguments(data["parameters"]),
+            arguments(data["results"]),
+            tuple(data["sizes"]),
+            tuple(SizeSource(**s) for s in data["sources"]),
+        )
+
+
+class Executable(ABC):
+    """A compiled program. Calling it runs it; it may be called from several threads at once."""
+
+    interface: Interface
+
+    @abstractmethod
+    def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None) -> Any:
+        """Run on arrays (NumPy, or anything with DLPack) and Python scalars, in the order of the parameters.
+
+        Returns a new array, a tuple of them where the program has several results, or `out` filled. The arguments are
+        never modified. Raises LaunchError for arguments that do not fit.
+        """
+
+    @abstractmethod
+    def time(self, arguments: Sequence[Any], repetitions: int) -> list[float]:
+        """Seconds that each of `repetitions` runs took, on buffers of its own, the transfer of arguments excluded."""
+
+    @abstractmethod
+    def serialize(self) -> bytes:
+        """The executable as bytes, for `Target.load` of the same target on the same kind of device."""
+
+
+class Target(ABC):
+    """A kind of device and the language that its kernels are written in."""
+
+    name: str
+
+    @abstractmethod
+    def source(self, program: Program) -> str:
+        """The text that the device's compiler gets."""
+
+    @abstractmethod
+    def compile(self, program: Program) -> Executable:
+        """Compile the program for the device."""
+
+    @abstractmethod
+    def load(self, data: bytes) -> Executable:
+        """The executable that `Executable.serialize` wrote."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Everything about device, compiler and settings that compiled code depends on, as text."""
+
+
+def interface_of(program: Program) -> Interface:
+    """The interface of a kernel program: its parameters, its results, and where its sizes come from."""
+    names = tuple(v.name for v in program.sizes)
+    return Interface(
+        program.name,
+        tuple(_argument(b) for b in program.parameters),
+        tuple(_argument(b) for b in program.results),
+        names,
+        _size_sources(program),
+    )
+
+
+def _argument(buffer: Buffer) -> Argument:
+    return Argument(buffer.name, buffer.scalar.name, tuple(size_text(e) for e in buffer.shape), buffer.role)
+
+
+def _size_sources(program: Program) -> tuple[SizeSource, ...]:
+    """Each size that some dimension determines as the only unknown in a linear form; plain sizes are preferred."""
+    found: dict[Variable, SizeSource] = {}
+    dims = [
+        (dim, p, d) for p, buffer in enumerate(program.parameters) for d, dim in enumerate(buffer.shape) if dim.terms
+    ]
+    dims.sort(key=lambda entry: entry[0].single is None)
+    for expression, parameter, dim in dims:
+        unknown = expression.variables() - found.keys()
+        if len(unknown) == 1 and len(expression.terms) == 1:
+            variable = next(iter(unknown))
+            factor = expression.coefficient(variable)
+            if factor:
+                found[variable] = SizeSource(variable.name, parameter, dim, factor, expression.offset)
+    return tuple(found.values())
+
+
+def size_text(expression: Expr) -> Dim:
+    """A size as an int, or as the text of a Python expression over the names of its variables."""
+    if expression.constant is not None:
+        return expression.constant
+    parts = [
+        "*".join([*([str(c)] if c != 1 else []), *(_atom_text(a) for a in monomial)])
+        for monomial, c in expression.terms
+    ]
+    if expression.offset:
+        parts.append(str(expression.offset))
+    return "(" + " + ".join(parts) + ")" if len(parts) > 1 else parts[0]
+
+
+def _atom_text(atom: Atom) -> str:
+    if isinstance(atom, Variable):
+        return atom.name
+    if isinstance(atom, Floor):
+        return f"({size_text(atom.numerator)} // {size_text(atom.divisor)})"
+    if isinstance(atom, Min):
+        return f"min({size_text(atom.left)}, {size_text(atom.right)})"
+    if isinstance(atom, Xor):
+        return f"({size_text(atom.left)} ^ {size_text(atom.right)})"
+    raise LaunchError(f"a size cannot depend on the contents of a buffer: {atom}")
+
+
+def size_function(dims: Sequence[Dim], names: Sequence[str]) -> Callable[[Mapping[str, int]], tuple[int, ...]]:
+    """A function from the values of the sizes to the value of each dimension."""
+    if all(isinstance(d, int) for d in dims):
+        fixed = tuple(int(d) for d in dims)
+        return lambda _sizes: fixed
+    for name in names:
+        if not name.isidentifier():
+            raise LaunchError(f"{name!r} cannot be the name of a size")
+    code = compile("(" + "".join(f"{d}, " for d in dims) + ")", "<sizes>", "eval")
+    allowed = {"__builtins__": {}, "min": min}
+
+    def evaluate(sizes: Mapping[str, int]) -> tuple[int, ...]:
+        result: tuple[int, ...] = eval(code, allowed, dict(sizes))  # the text is of our own making
+        return result
+
+    return evaluate

@@ -1,0 +1,1 @@
+"""The CPU of this machine, through LLVM: vectors up to the native width, and a pool of threads."""
