@@ -10,10 +10,11 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "lithify"
 
-# Lowest first. `version` is a module that everything may read.
+# Lowest first. `version` is a module that everything may read. `kernel` stands below `lowering` because a strategy
+# may translate a program in the plainest way to see how its loops walk through memory.
 LAYERS = (
-    "version", "arith", "lang", "views", "machine", "evaluate", "rewrite", "rules", "operators", "lowering",
-    "kernel", "targets", "explore", "program", "report", "cli",
+    "version", "arith", "lang", "views", "machine", "evaluate", "rewrite", "rules", "operators", "kernel",
+    "lowering", "targets", "explore", "program", "report", "cli",
 )  # fmt: skip
 # `lithify/__init__` re-exports what `program` offers, so only what stands above `program` may import it.
 PACKAGE = "program"
