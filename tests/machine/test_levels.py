@@ -31,7 +31,6 @@ def parse(model: DeviceModel, text: str) -> LevelSpec:
         (H200_CUDA, "group cluster warpgroup unroll warp lane vec"),
         (GENERIC_GPU, "group0 item0 vec seq"),
     ],
-    ids=str,
 )
 def test_legal_nests(model: DeviceModel, nest: str) -> None:
     model.check_nest([parse(model, text) for text in nest.split()])
@@ -76,7 +75,7 @@ def test_cluster_levels_are_the_cuda_models_own() -> None:
         H200_OPENCL.level("cluster")
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{m.api} {m.name}")
+@pytest.mark.parametrize("model", MODELS, ids=str)
 def test_linear_and_dimensional_levels(model: DeviceModel) -> None:
     launch = {spec.name for spec in model.levels if spec.kind == "launch"}
     assert all(model.level(name).dim is None for name in launch)

@@ -26,7 +26,7 @@ from lithify.machine import (
 MODELS = (host(), *known_models())
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{m.api} {m.name}")
+@pytest.mark.parametrize("model", MODELS, ids=str)
 def test_a_model_is_a_complete_value(model: DeviceModel) -> None:
     assert pickle.loads(pickle.dumps(model)) == model
     assert hash(model) == hash(replace(model))

@@ -55,6 +55,9 @@ class DeviceModel:
     arithmetic: tuple[Peak, ...] = ()
     launch_seconds: float = 0.0
 
+    def __str__(self) -> str:
+        return f"{self.name} ({self.api})"
+
     # -- levels ---------------------------------------------------------------------------------------------------
 
     def level(self, name: str, dim: int | None = None) -> LevelSpec:
@@ -64,7 +67,7 @@ class DeviceModel:
                 return spec
         asked = name if dim is None else f"{name}{dim}"
         known = ", ".join(map(str, self.levels))
-        raise LevelError(f"{self.name} ({self.api}) has no level {asked}; it has {known}")
+        raise LevelError(f"{self} has no level {asked}; it has {known}")
 
     def has_level(self, level: NamedLevel) -> bool:
         """Whether the machine has this level."""
@@ -81,7 +84,7 @@ class DeviceModel:
             for outer in nest[:depth]:
                 reason = self._against(outer, inner)
                 if reason:
-                    raise LevelError(f"on {self.name} ({self.api}), {reason}")
+                    raise LevelError(f"on {self}, {reason}")
 
     def _against(self, outer: NamedLevel, inner: NamedLevel) -> str | None:
         return reason_against(self.level(outer.name, outer.dim), self.level(inner.name, inner.dim))
@@ -94,7 +97,7 @@ class DeviceModel:
             if spec.name == name:
                 return spec
         known = ", ".join(spec.name for spec in self.memories)
-        raise LookupError(f"{self.name} ({self.api}) has no memory {name}; it has {known}")
+        raise LookupError(f"{self} has no memory {name}; it has {known}")
 
     def may_allocate(self, memory: str, enclosing: Iterable[NamedLevel]) -> bool:
         """Whether a value can be written to a new array in `memory` below maps at these levels."""
@@ -135,7 +138,7 @@ class DeviceModel:
             if peak.of == name:
                 return peak
         known = ", ".join(peak.of for peak in peaks) or "none"
-        raise LookupError(f"the {what} peak for {name} of {self.name} ({self.api}) is not known; known: {known}")
+        raise LookupError(f"the {what} peak for {name} of {self} is not known; known: {known}")
 
     def with_measured(
         self,
