@@ -1,0 +1,291 @@
+"""The surface syntax of programs as data: expressions, patterns, types and definitions, each with its place in the text.
+
+The parser makes these nodes and the elaborator (`lithify.lang.elaborate`) reads them. Equality ignores places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text and the name under which errors speak of it."""
+
+    text: str
+    name: str = "<text>"
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = self.text.count("\n", 0, offset) + 1
+        return line, offset - self.text.rfind("\n", 0, offset)
+
+    def show(self, span: Span) -> str:
+        """The line of a place, with carets under it; tabs are shown as four blanks."""
+        line, column = self.position(span.start)
+        content = self.text.split("\n")[line - 1]
+        before = content[: column - 1].replace("\t", "    ")
+        marked = content[column - 1 : column - 1 + max(1, span.end - span.start)].replace("\t", "    ")
+        shown = content.replace("\t", "    ").rstrip()
+        carets = "^" * max(1, min(len(marked), len(shown) - len(before)))
+        return f"{self.name}, line {line}, column {column}:\n    {shown}\n    {' ' * len(before)}{carets}"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place: offsets into the source's text, `end` exclusive."""
+
+    source: Source
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """From the start of this place to the end of the other."""
+        return Span(self.source, self.start, other.end)
+
+    def __str__(self) -> str:
+        return self.source.show(self)
+
+
+NOWHERE: Final = Span(Source("", "<built>"), 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of everything that has a place in the text."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+
+# ---- types -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName(Node):
+    """A scalar type, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType(Node):
+    """`n.t`."""
+
+    size: Expression
+    element: TypeSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class IndexType(Node):
+    """`idx[n]`."""
+
+    size: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType(Node):
+    """`(s, t)`."""
+
+    items: tuple[TypeSyntax, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType(Node):
+    """`s -> t`."""
+
+    parameter: TypeSyntax
+    result: TypeSyntax
+
+
+TypeSyntax = TypeName | ArrayType | IndexType | TupleType | FunctionType
+
+
+# ---- patterns of parameters ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NamePattern(Node):
+    """`x` or `(x : t)`."""
+
+    name: str
+    annotation: TypeSyntax | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TuplePattern(Node):
+    """`(p, q)`."""
+
+    items: tuple[ParameterPattern, ...]
+
+
+ParameterPattern = NamePattern | TuplePattern
+
+
+# ---- expressions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A variable, a definition, a primitive, an operator or a size."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """A literal; its type comes from the context."""
+
+    value: int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed(Node):
+    """A primitive with attributes and a label: `map[item0]@m.block` is ("map", ("item0",), "m.block")."""
+
+    name: str
+    attributes: tuple[str, ...] = ()
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Node):
+    """`λ x (y, z). body`; several parameters are curried."""
+
+    parameters: tuple[ParameterPattern, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Application(Node):
+    """`f a b`. `call`: written `f(a, b)`, which binds tighter than juxtaposition."""
+
+    function: Expression
+    arguments: tuple[Expression, ...]
+    call: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compose(Node):
+    """`outer . inner` (also `inner |> outer`, `inner >> outer`): composition, or application when inner is a value."""
+
+    outer: Expression
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Infix(Node):
+    """`left + right`."""
+
+    symbol: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Section(Node):
+    """`(+)`, `(2 *)`, `(* 2)`."""
+
+    symbol: str
+    left: Expression | None = None
+    right: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Node):
+    """`let p = value in body`."""
+
+    pattern: ParameterPattern
+    value: Expression
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Node):
+    """`if condition then then else otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class TupleExpression(Node):
+    """`(a, b)`."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLiteral(Node):
+    """`[a, b]`."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(Node):
+    """`p.0`."""
+
+    value: Expression
+    component: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing(Node):
+    """`xs[i]`."""
+
+    array: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation(Node):
+    """`(e : t)`."""
+
+    value: Expression
+    type: TypeSyntax
+
+
+Expression = (
+    Name
+    | Number
+    | Attributed
+    | Lambda
+    | Application
+    | Compose
+    | Infix
+    | Section
+    | Let
+    | Conditional
+    | TupleExpression
+    | ArrayLiteral
+    | Projection
+    | Indexing
+    | Annotation
+)
+
+
+# ---- declarations ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionSyntax(Node):
+    """`name = value`, with the type of an earlier line `name : type` if there is one."""
+
+    name: str
+    value: Expression
+    annotation: TypeSyntax | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSyntax(Node):
+    """`operator name (λa b. ..) associative commutative idempotent neutral e`."""
+
+    name: str
+    definition: Expression
+    properties: tuple[str, ...]
+    neutral: Expression | None = None
+
+
+Declaration = DefinitionSyntax | OperatorSyntax
