@@ -1,0 +1,186 @@
+"""Side conditions of rules: on sizes, on the declared algebra of operators, on the form of functions.
+
+A condition is text with one meaning for readers, checkers and pages: `n | length xs`, `s <= n`, `associative f`,
+`neutral e f` (which binds e when the left side does not). It holds only if it is *proved*: an unknown answer is no.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from lithify.arith import Expr, as_expr, ceil_div, proves, proves_divisible, proves_equal
+from lithify.lang.algebra import Algebra, algebra_of
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.index_functions import reverse, stride
+from lithify.lang.term import Term
+from lithify.lang.types import Array, Function, Type
+from lithify.rewrite.matching import Bindings
+from lithify.rewrite.notation import Formula, formula_function, read_formula
+from lithify.rewrite.strategy import Context
+
+Check = Callable[[Bindings, Context], str | None]
+
+
+class Condition:
+    """A side condition: its text, and `check`, which gives None if it holds and otherwise what is wrong."""
+
+    __slots__ = ("binds", "check", "text")
+
+    def __init__(self, text: str, check: Check, binds: str | None = None) -> None:
+        self.text, self.check, self.binds = text, check, binds
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def read_condition(text: str) -> Condition:
+    """The condition of a text; raises ValueError for text that says nothing known."""
+    word, _, rest = text.partition(" ")
+    if word in _WORDS:
+        names = rest.split()
+        return Condition(text, _word_check(word, names), names[0] if word == "neutral" else None)
+    for symbol in ("==", "<=", ">=", "<", ">", "|"):
+        left, found, right = text.partition(f" {symbol} ")
+        if found:
+            return Condition(text, _relation(symbol, read_formula(left), read_formula(right)))
+    raise ValueError(f"not a condition: {text}")
+
+
+# ---- sizes ---------------------------------------------------------------------------------------------------------
+
+
+def _relation(symbol: str, left: Formula, right: Formula) -> Check:
+    def check(bindings: Bindings, context: Context) -> str | None:
+        del context
+        a, b = left.evaluate(bindings), right.evaluate(bindings)
+        if symbol == "==" and not isinstance(a, Expr | int):
+            return None if a == b else f"{a} is not {b}"
+        a, b = as_expr(a), as_expr(b)
+        if symbol == "|":
+            if not proves(a - 1):
+                return f"{a} is not known to be positive"
+            return None if proves_divisible(b, a) else f"{a} is not known to divide {b}"
+        if symbol == "==":
+            return None if proves_equal(a, b) else f"{a} is not known to equal {b}"
+        difference = {"<=": b - a, ">=": a - b, "<": b - a - 1, ">": a - b - 1}[symbol]
+        return None if proves(difference) else f"{a} {symbol} {b} is not known to hold"
+
+    return check
+
+
+@formula_function
+def length(xs: Term) -> Expr:
+    """The length of an array, or of the arrays that a function gives."""
+    return _array(xs).size
+
+
+@formula_function
+def width(xs: Term) -> Expr:
+    """The length of the rows of an array of arrays."""
+    inner = _array(xs).element
+    if not isinstance(inner, Array):
+        raise TypeMismatch(f"an array of arrays expected, {xs.type} given")
+    return inner.size
+
+
+def _array(xs: Term) -> Array:
+    type_: Type = xs.type
+    while isinstance(type_, Function):
+        type_ = type_.result
+    if not isinstance(type_, Array):
+        raise TypeMismatch(f"an array expected, {type_} given")
+    return type_
+
+
+formula_function(ceil_div)
+formula_function(stride)
+formula_function(reverse)
+
+
+@formula_function
+def inverse(function: Any) -> Any:
+    """The declared inverse of an index function."""
+    return function.inverted()
+
+
+# ---- algebra and form ----------------------------------------------------------------------------------------------
+
+
+def _algebra(function: Term, context: Context) -> tuple[Algebra, str | None]:
+    algebra = algebra_of(function)
+    if algebra.rounds and context.policy == "exact":
+        return algebra, "its laws hold up to rounding only, and the policy is exact"
+    return algebra, None
+
+
+def _associative(function: Term, context: Context) -> str | None:
+    algebra, refused = _algebra(function, context)
+    return refused if algebra.associative else "it is not declared associative"
+
+
+def _commutative(function: Term, context: Context) -> str | None:
+    algebra, refused = _algebra(function, context)
+    return refused if algebra.commutative else "it is not declared commutative"
+
+
+def _idempotent(function: Term, context: Context) -> str | None:
+    del context
+    return None if algebra_of(function).idempotent else "it is not declared idempotent"
+
+
+def _invertible(function: Any, context: Context) -> str | None:
+    del context
+    return None if function.inverse is not None else f"{function} has no declared inverse"
+
+
+def _is_function_of(kind: str) -> Callable[[Any, Context], str | None]:
+    def check(value: Any, context: Context) -> str | None:
+        del context
+        given = value.type if isinstance(value, Term) else value
+        while isinstance(given, Function):
+            given = given.result
+        return None if isinstance(given, Array) == (kind == "array") else f"{given} is not {kind}"
+
+    return check
+
+
+_WORDS: dict[str, Callable[[Any, Context], str | None] | None] = {
+    "associative": _associative,
+    "commutative": _commutative,
+    "idempotent": _idempotent,
+    "invertible": _invertible,
+    "array": _is_function_of("array"),
+    "element": _is_function_of("element"),
+    "neutral": None,
+}
+
+
+def _word_check(word: str, names: list[str]) -> Check:
+    predicate = _WORDS[word]
+    if predicate is None:
+        return _neutral(*names)
+    (name,) = names
+    if not re.fullmatch(r"\w+", name):
+        raise ValueError(f"a metavariable expected: {name}")
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        return predicate(bindings[name], context)
+
+    return check
+
+
+def _neutral(element: str, function: str) -> Check:
+    """`neutral e f`: e is the declared neutral element of f; binds e if the left side does not."""
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        algebra, refused = _algebra(bindings[function], context)
+        if algebra.neutral is None:
+            return "no neutral element is declared"
+        if refused is not None:
+            return refused
+        known = bindings.setdefault(element, algebra.neutral)
+        return None if known is algebra.neutral else f"{known} is not the neutral element {algebra.neutral}"
+
+    return check

@@ -1,0 +1,148 @@
+"""Do two terms have the same value? Evaluated on random inputs: the check behind every rule and every checked step."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from lithify.arith import Expr, Variable, as_expr
+from lithify.evaluate import evaluate
+from lithify.lang.build import param
+from lithify.lang.errors import LithifyError
+from lithify.lang.index_functions import IndexFunction, variables_of
+from lithify.lang.scalars import Kind, Scalar
+from lithify.lang.term import BOUND, Term, rebuild, subterms
+from lithify.lang.types import Array, Function, Index, Tuple, Type, sizes_in
+
+Sizes = dict[Variable, int]
+_LARGEST_WORK = 10_000_000
+
+
+class TooLarge(LithifyError):
+    """A term cannot be evaluated in reasonable time to check a step; derive at a small size instead."""
+
+
+def difference(before: Term, after: Term, seed: int = 0, sizes: dict[str, int] | None = None) -> str | None:
+    """None if both terms give the same values on random inputs, else what differs. Open terms are allowed.
+
+    Integers are compared exactly; floating point, computed in float64, up to the rounding of reassociation. Symbolic
+    sizes are given small values. Raises TooLarge when the evaluation would take minutes.
+    """
+    before, after = _closed(before), _closed(after)
+    work = max(_work(before), _work(after))
+    if work > _LARGEST_WORK:
+        raise TooLarge(f"a term of {work:.0e} operations is too large to check", hint="derive at a small size")
+    rng = np.random.default_rng(seed)
+    chosen = _small_sizes((before, after), rng) | {}
+    by_name = {v.name: n for v, n in chosen.items()} | (sizes or {})
+    values: dict[str, Any] = {}
+    for t in (before, after):
+        for u in subterms(t):
+            if u.kind == "param" and u.attrs[0] not in values:
+                values[u.attrs[0]] = random_value(u.attrs[1], rng, chosen)
+    results = []
+    for t in (before, after):
+        inputs = {name: value for name, value in values.items() if name in t.parameters}
+        results.append(evaluate(t, inputs, sizes=by_name))
+    return _compare(results[0], results[1])
+
+
+def _closed(term: Term) -> Term:
+    """Dangling variables become parameters."""
+
+    def leaf(t: Term, d: int) -> Term | None:
+        if t.open_depth <= d:
+            return t
+        return param(f"_free{t.attrs[0] - d}", t.attrs[1]) if t.pattern.name == BOUND else None
+
+    return rebuild(term, leaf)
+
+
+def _work(term: Term) -> float:
+    memo: dict[int, float] = {}
+
+    def go(t: Term) -> float:
+        found = memo.get(t.id)
+        if found is None:
+            found = float(_elements(t.type)) if t.pattern.layout else 1.0
+            for a in t.args:
+                times = 1.0
+                if isinstance(a.type, Function) and t.kind in ("map", "reduce", "scan", "generate", "pipe"):
+                    source = t.type if t.kind == "generate" else t.args[-1].type
+                    times = float(source.size.constant or 1) if isinstance(source, Array) else 1.0
+                elif isinstance(a.type, Function) and t.kind == "iterate":
+                    times = float(t.attrs[0].constant or 1)
+                found += times * go(a)
+            memo[t.id] = found
+        return found
+
+    return go(term)
+
+
+def _elements(type_: Type) -> int:
+    return math.prod(size.constant or 1 for size in sizes_in(type_)) if not isinstance(type_, Tuple) else 1
+
+
+def _small_sizes(terms: tuple[Term, ...], rng: np.random.Generator) -> Sizes:
+    found: set[Variable] = set()
+    for t in itertools.chain.from_iterable(map(subterms, terms)):
+        for size in sizes_in(t.type):
+            found |= size.variables()
+        for attribute in t.attrs:
+            if isinstance(attribute, Expr):
+                found |= attribute.variables()
+            elif isinstance(attribute, IndexFunction):
+                found |= variables_of(attribute)
+    chosen: Sizes = {}
+    for v in sorted(found, key=lambda v: v.name):
+        low = max(int(v.lo), 0)
+        chosen[v] = low + int(rng.integers(0, 6))
+    return chosen
+
+
+def random_value(type_: Type, rng: np.random.Generator, sizes: Sizes | None = None) -> Any:
+    """A random value of the type: small whole numbers, so that sums and products are exact in floating point."""
+    return _random(type_, rng, sizes or {}, ())
+
+
+def _random(type_: Type, rng: np.random.Generator, sizes: Sizes, shape: tuple[int, ...]) -> Any:
+    if isinstance(type_, Array):
+        return _random(type_.element, rng, sizes, (*shape, _value(type_.size, sizes)))
+    if isinstance(type_, Tuple):
+        return tuple(_random(item, rng, sizes, shape) for item in type_.items)
+    if isinstance(type_, Index):
+        return rng.integers(0, max(1, _value(type_.size, sizes)), shape)
+    assert isinstance(type_, Scalar), f"no values of type {type_}"
+    if type_.kind is Kind.BOOL:
+        return rng.integers(0, 2, shape).astype(bool)
+    low = 0 if type_.kind is Kind.UNSIGNED else -3
+    return np.asarray(rng.integers(low, 4, shape)).astype(type_.dtype)
+
+
+def _value(size: Expr, sizes: Sizes) -> int:
+    value = size.substitute({v: as_expr(n) for v, n in sizes.items()}).constant
+    assert value is not None, f"{size} is not determined"
+    return int(value)
+
+
+def _compare(a: Any, b: Any) -> str | None:
+    if isinstance(a, tuple):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            wrong = _compare(x, y)
+            if wrong is not None:
+                return f"component {i}: {wrong}"
+        return None
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return f"shapes {a.shape} and {b.shape} differ"
+    if a.dtype.kind in "fc":
+        same = np.isclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True)
+    else:
+        same = a == b
+    if np.all(same):
+        return None
+    place = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])
+    return f"at {list(place)}: {a[place]} before, {b[place]} after"
