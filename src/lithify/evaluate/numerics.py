@@ -21,6 +21,7 @@ from lithify.lang.scalars import Kind, Scalar, complex128, f64
 from lithify.lang.types import Index, Type
 
 Array = NDArray[Any]
+_INT64: np.dtype[Any] = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,14 @@ class Numerics:
     def dtype(self, type_: Type) -> np.dtype[Any]:
         """The NumPy type of values of a scalar or index type (indices are int64)."""
         if isinstance(type_, Index):
-            return np.dtype(np.int64)
+            return _INT64
         assert isinstance(type_, Scalar)
         if self.exact and type_.is_float:
-            return f64.dtype
-        if self.exact and type_.is_complex:
-            return complex128.dtype
-        return type_.dtype
+            type_ = f64
+        elif self.exact and type_.is_complex:
+            type_ = complex128
+        dtype: np.dtype[Any] = type_.dtype
+        return dtype
 
     def apply(self, operator: Operator, operands: tuple[Array, ...], result: Type) -> Array:
         """The operator on arrays (broadcast against each other); `result` is the type of the result.
@@ -67,11 +69,11 @@ def convert(values: Array, dtype: np.dtype[Any]) -> Array:
     if values.dtype.kind == "c" and dtype.kind != "c":
         values = values.real
     if dtype.kind == "b":
-        return values != 0
+        return np.asarray(values != 0)
     if dtype.kind in "iu" and values.dtype.kind not in "iub":  # by way of int64: wraps where it does not fit
         wide = values.astype(np.float64)
         return np.trunc(wide).astype(np.uint64 if dtype == np.uint64 else np.int64).astype(dtype)
-    return values.astype(dtype)
+    return np.asarray(values, dtype)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -112,7 +114,7 @@ def _shift(operation: Callable[[Array, Array], Array]) -> Callable[[Array, Array
 
 def _fused(a: Array, b: Array, c: Array) -> Array:
     wide = np.longdouble if a.dtype == np.float64 else np.float64
-    return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(a.dtype)
+    return np.asarray(a.astype(wide) * b.astype(wide) + c.astype(wide), a.dtype)
 
 
 def _complex(real: Array, imaginary: Array) -> Array:
@@ -150,7 +152,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log": np.log,
     "sin": np.sin,
     "cos": np.cos,
-    "rsqrt": lambda a: (1 / np.sqrt(a)),
+    "rsqrt": lambda a: 1 / np.sqrt(a),
     "tan": np.tan,
     "tanh": np.tanh,
     "erf": _through_float64(_erf),

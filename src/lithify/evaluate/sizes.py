@@ -17,9 +17,7 @@ from lithify.lang.types import Array, Index, Tuple, Type
 Sizes = dict[Variable, int]
 
 
-def bind_sizes(
-    types: Mapping[str, Type], inputs: Mapping[str, Any], given: Mapping[str, int] | None = None
-) -> Sizes:
+def bind_sizes(types: Mapping[str, Type], inputs: Mapping[str, Any], given: Mapping[str, int] | None = None) -> Sizes:
     """The size variables of the types, found from the shapes of the inputs and from `given` (by name).
 
     Raises EvaluationError where shapes contradict each other, with both sources, and UnboundSize where a size occurs

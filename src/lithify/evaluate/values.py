@@ -22,7 +22,7 @@ Leaf = NDArray[Any]
 Value = Leaf | tuple["Value", ...]
 
 
-def each(function: Callable[..., Any], value: Value, *others: Value) -> Any:
+def each(function: Callable[..., Leaf], value: Value, *others: Value) -> Value:
     """Apply a function to the corresponding leaves of values of one structure."""
     if isinstance(value, tuple):
         return tuple([each(function, *parts) for parts in zip(value, *others, strict=True)])
@@ -41,8 +41,7 @@ def lift(value: Value, bound_at: int, depth: int) -> Value:
     if bound_at == depth:
         return value
     key = (slice(None),) * bound_at + (None,) * (depth - bound_at)
-    lifted: Value = each(lambda leaf: leaf[key], value)
-    return lifted
+    return each(lambda leaf: leaf[key], value)
 
 
 def lower(value: Value, depth: int, target: int) -> Value:
@@ -50,15 +49,13 @@ def lower(value: Value, depth: int, target: int) -> Value:
     if depth == target:
         return value
     key = (slice(None),) * target + (0,) * (depth - target) + (...,)
-    lowered: Value = each(lambda leaf: leaf[key], value)
-    return lowered
+    return each(lambda leaf: leaf[key], value)
 
 
 def element(value: Value, depth: int, position: int) -> Value:
     """Element `position` of an array value at a batch depth."""
     key = (slice(None),) * depth + (position, ...)
-    found: Value = each(lambda leaf: leaf[key], value)
-    return found
+    return each(lambda leaf: leaf[key], value)
 
 
 def widen(leaf: Leaf, axis: int, length: int) -> Leaf:
@@ -71,16 +68,14 @@ def widen(leaf: Leaf, axis: int, length: int) -> Leaf:
 def together(values: list[Leaf], depth: int) -> list[Leaf]:
     """Leaves with their batch axes made equal; the other axes stay."""
     batch = np.broadcast_shapes(*[leaf.shape[:depth] for leaf in values])
-    return [leaf if leaf.shape[:depth] == batch else np.broadcast_to(leaf, batch + leaf.shape[depth:]) for leaf in values]
+    return [np.broadcast_to(leaf, batch + leaf.shape[depth:]) for leaf in values]
 
 
 def stack(values: list[Value], depth: int) -> Value:
     """The array of the given elements."""
-    stacked: Value = each(lambda *parts: np.stack(together(list(parts), depth), axis=depth), *values)
-    return stacked
+    return each(lambda *parts: np.stack(together(list(parts), depth), axis=depth), *values)
 
 
 def concatenate(values: list[Value], depth: int) -> Value:
     """The arrays one after another."""
-    joined: Value = each(lambda *parts: np.concatenate(together(list(parts), depth), axis=depth), *values)
-    return joined
+    return each(lambda *parts: np.concatenate(together(list(parts), depth), axis=depth), *values)

@@ -16,8 +16,8 @@ from lithify.lang.errors import TypeMismatch
 
 @cache
 def canonical_variable(extent: Expr) -> Expr:
-    """The one index variable in [0, extent) in which index functions are written (constant 0 for extent 1)."""
-    return var("i", extent)
+    """The one index variable in [0, extent) in which index functions are written (constant 0 for extents 0 and 1)."""
+    return const(0) if extent.constant == 0 else var("i", extent)
 
 
 @dataclass(frozen=True, slots=True)
