@@ -20,13 +20,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lithify.version import __version__
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 Value = str | int | float | bool | None
 Row = Mapping[str, Value]
 
 # Packages whose version can change a result.
-_PACKAGES = ("lithify", "numpy", "scipy", "llvmlite", "pyopencl", "torch", "scikit-image", "cuda-bindings")
+_PACKAGES = ("numpy", "scipy", "llvmlite", "pyopencl", "torch", "scikit-image", "cuda-bindings")
 # Settings that change what a competitor does; results made under different ones do not compare.
 _SETTINGS = re.compile(r"(OMP|OPENBLAS|MKL|NUMEXPR|POCL|LITHIFY|CUDA|GOMP)_\w+")
 
@@ -137,8 +139,8 @@ def usable_cores() -> int:
 
 
 def machine_facts() -> dict[str, Value | dict[str, str]]:
-    """What has to be known to read a result: processor, cores, system, versions, settings."""
-    versions = {}
+    """What has to be known to read a result: processor, cores, what else ran, system, versions, settings."""
+    versions = {"lithify": __version__}
     for package in _PACKAGES:
         try:
             versions[package] = importlib.metadata.version(package)
@@ -147,6 +149,7 @@ def machine_facts() -> dict[str, Value | dict[str, str]]:
     return {
         "cpu": cpu_name(),
         "cores": usable_cores(),
+        "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": versions,
