@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
@@ -17,8 +17,8 @@ class Space:
     """Variables with all their joint values: one array element for each point of the space."""
 
     names: tuple[Expr, ...]
-    values: tuple[Array, ...]
-    divisors: tuple[tuple[Expr | int, Array | int], ...]
+    values: tuple[Array, ...] = field(repr=False)
+    divisors: tuple[tuple[Expr | int, Array | int], ...] = field(repr=False)
 
     def environment(self) -> dict[Expr, Array]:
         return {v: a for v, a in zip(self.names, self.values, strict=True) if v.terms}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lithify.arith import expr, functions, pretty, ranges
+from lithify.arith import division, expr, functions, pretty, ranges
 from lithify.arith.errors import ArithError
 from lithify.arith.table import SIZES, Table, fresh
 
@@ -97,7 +97,7 @@ class Floor(Atom):
         return (self.numerator, self.divisor)
 
     def rebuild(self, parts: tuple[Expr, ...]) -> Expr:
-        return parts[0] // parts[1]
+        return division.divide(*parts)  # a divisor >= 1 stays so
 
     def compute(self, values: tuple[Any, ...], load: Load | None) -> Any:
         return values[0] // values[1]
@@ -118,7 +118,7 @@ class Xor(Atom):
         return (self.left, self.right)
 
     def rebuild(self, parts: tuple[Expr, ...]) -> Expr:
-        return functions.xor(*parts)
+        return functions.combine_bits(*parts)  # operands >= 0 stay so
 
     def compute(self, values: tuple[Any, ...], load: Load | None) -> Any:
         return values[0] ^ values[1]

@@ -23,35 +23,37 @@ if TYPE_CHECKING:
 def floor_divide(e: Expr, c: Expr | int) -> Expr:
     """floor(e / c). Raises ArithError when c is not provably >= 1."""
     if isinstance(c, int):
-        divisor = c
-    elif not isinstance(c, expr.Expr):
+        return _by_integer(e, c)
+    if not isinstance(c, expr.Expr):
         raise TypeError(f"cannot divide {e} by {c!r}: the divisor must be an int or an Expr")
-    elif c.terms:
-        return _by_expression(e, c)
-    else:
-        divisor = c.offset
-    if divisor <= 1:
-        if divisor == 1:
-            return e
-        raise ArithError(f"cannot divide {e} by {divisor}: the divisor must be at least 1")
-    if not e.terms:
-        return expr.const(e.offset // divisor)
-    quotients = e.table.quotients
-    key = (e, divisor)
-    found = quotients.get(key)
-    if found is None:
-        found = quotients[key] = _by_number(e, divisor)
-    return found
+    if c.lo < 1 and not proof.proves(c - 1):
+        raise ArithError(f"cannot divide {e} by {c}: the divisor is not known to be at least 1")
+    return divide(e, c)
 
 
-def _by_expression(e: Expr, c: Expr) -> Expr:
+def divide(e: Expr, c: Expr) -> Expr:
+    """floor(e / c) where the caller knows that c >= 1."""
+    if not c.terms:
+        return _by_integer(e, c.offset)
     table = e.table if e.table.serial > c.table.serial else c.table
     key = (e, c)
     found = table.quotients.get(key)
     if found is None:
-        if c.lo < 1 and not proof.proves(c - 1):
-            raise ArithError(f"cannot divide {e} by {c}: the divisor is not known to be at least 1")
-        found = table.quotients[key] = _divide(e, c)
+        found = table.quotients[key] = _by_expression(e, c)
+    return found
+
+
+def _by_integer(e: Expr, c: int) -> Expr:
+    if c <= 1:
+        if c == 1:
+            return e
+        raise ArithError(f"cannot divide {e} by {c}: the divisor must be at least 1")
+    if not e.terms:
+        return expr.const(e.offset // c)
+    key = (e, c)
+    found = e.table.quotients.get(key)
+    if found is None:
+        found = e.table.quotients[key] = _by_number(e, c)
     return found
 
 
@@ -135,10 +137,10 @@ def _simplified_by_number(rest: Expr, c: int) -> Expr | None:
         q, r = divmod(rest.offset, g)
         value = _bucket(expr.from_dict(r, fine), g)
         if value is not None:
-            return floor_divide(expr.from_dict(q + value, coarse), c // g)
+            return _by_integer(expr.from_dict(q + value, coarse), c // g)
     atom = rest.single
     if isinstance(atom, atoms.Xor) and c & (c - 1) == 0:  # bits shift alike on both sides
-        return functions.xor(atom.left // c, atom.right // c)
+        return functions.combine_bits(atom.left // c, atom.right // c)
     return _joined(rest, expr.const(c))
 
 
@@ -149,10 +151,10 @@ def _joined(rest: Expr, c: Expr) -> Expr | None:
         return None
     atom = inner[0]
     assert isinstance(atom, atoms.Floor)
-    return floor_divide(atom.numerator + (rest - atom.expr) * atom.divisor, atom.divisor * c)
+    return divide(atom.numerator + (rest - atom.expr) * atom.divisor, atom.divisor * c)
 
 
-def _divide(e: Expr, c: Expr) -> Expr:
+def _by_expression(e: Expr, c: Expr) -> Expr:
     """floor(e / c) for a divisor with sizes in it."""
     tried: list[tuple[Expr, Expr]] = []
     for rounding in _ROUNDINGS:
@@ -176,7 +178,7 @@ def _simplified(rest: Expr, c: Expr) -> Expr | None:
         coarse, fine = _split(rest, g)
         value = _small(fine, g)
         if value is not None:
-            return floor_divide(coarse + value, _split(c, g)[0])
+            return divide(coarse + value, _split(c, g)[0])
     return _joined(rest, c)
 
 

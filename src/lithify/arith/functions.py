@@ -18,6 +18,11 @@ def xor(a: Expr | int, b: Expr | int) -> Expr:
     for e in (a, b):
         if not proof.proves(e):
             raise ArithError(f"xor({a}, {b}) needs operands >= 0, and {e} is not known to be")
+    return combine_bits(a, b)
+
+
+def combine_bits(a: Expr, b: Expr) -> Expr:
+    """`xor` where the caller knows that both operands are >= 0."""
     if a is b:
         return expr.ZERO
     if not a.terms and not b.terms:
@@ -32,7 +37,7 @@ def xor(a: Expr | int, b: Expr | int) -> Expr:
         if unit > 1:
             coarse, fine = _aligned(y, unit)
             if fine.lo >= 0 and fine.hi < unit:
-                return xor(x // unit, coarse) * unit + fine
+                return combine_bits(x // unit, coarse) * unit + fine
     if expr.structure(b) < expr.structure(a):
         a, b = b, a
     return atoms.intern(atoms.Xor, a, b)
