@@ -1,0 +1,54 @@
+"""Guards: conjunctions of conditions (normal forms required >= 0), and values under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lithify.arith import Expr, proves
+from lithify.kernel import ir
+from lithify.lang.scalars import Scalar
+
+
+def conjunction(guard: ir.Guard, conditions: Iterable[Expr]) -> ir.Guard | None:
+    """The guard with more conditions; those that the ranges imply are dropped. None when it can never hold."""
+    for condition in conditions:
+        if condition.lo >= 0 or condition in guard or proves(condition):
+            continue
+        if condition.hi < 0:
+            return None
+        guard = (*guard, condition)
+    return guard
+
+
+def zero(scalar: Scalar) -> ir.Constant:
+    """The value that stands where nothing is read and nobody looks."""
+    return ir.Constant(scalar.dtype.type(0).item(), scalar)
+
+
+def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
+    """The value with all its loads under more conditions (that can hold), for use where these hold."""
+    if isinstance(value, ir.Load):
+        guard = conjunction(value.guard, conditions)
+        if guard is None or guard == value.guard:
+            return value
+        return ir.Load(value.buffer, value.index, guard, value.fill or zero(value.scalar))
+    if isinstance(value, ir.Apply):
+        operands = tuple([guard_loads(o, conditions) for o in value.operands])
+        return ir.Apply(value.operator, operands, value.scalar)
+    if isinstance(value, ir.Choose):
+        return ir.Choose(value.guard, guard_loads(value.then, conditions), guard_loads(value.otherwise, conditions))
+    return value
+
+
+def guarded(value: ir.Value, conditions: ir.Guard, fill: ir.Value) -> ir.Value:
+    """`value` where the conditions hold, else `fill`."""
+    needed = conjunction((), conditions)
+    if needed is None:
+        return fill
+    if not needed:
+        return value
+    if isinstance(value, ir.Load) and (not value.guard or value.fill == fill):
+        guard = conjunction(value.guard, needed)
+        assert guard is not None
+        return ir.Load(value.buffer, value.index, guard, fill)
+    return ir.Choose(needed, guard_loads(value, needed), fill)

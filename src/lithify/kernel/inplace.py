@@ -1,0 +1,66 @@
+"""Is accumulation in place right? `f acc x` is written over acc, so a store to acc[i] may read acc only at i.
+
+Decided by identity of index normal forms, on the statements that the body became.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lithify.kernel import ir
+from lithify.kernel.walk import blocks_of, reads_of, statements
+
+Access = tuple[ir.Buffer, ir.Index]
+
+
+def conflict(body: Iterable[ir.Statement], buffers: frozenset[ir.Buffer]) -> tuple[Access, Access] | None:
+    """A store to an accumulator and a read of another of its elements that the store may have changed, or None."""
+    written: list[Access] = []
+    for statement in body:
+        if isinstance(statement, ir.Store):
+            own = (statement.buffer, statement.index)
+            for read in reads_of(statement):
+                if read[0] in buffers and not _same(read, own):
+                    if statement.buffer is read[0]:
+                        return own, read
+                    for earlier in written:
+                        if earlier[0] is read[0]:
+                            return earlier, read
+            if statement.buffer in buffers:
+                written.append(own)
+            continue
+        found = _in_loop(statement, buffers) if blocks_of(statement) else None
+        if found is not None:
+            return found
+        for inner in statements((statement,)):
+            for read in reads_of(inner):
+                for earlier in written:
+                    if earlier[0] is read[0] and not _same(earlier, read):
+                        return earlier, read
+        written += _stores((statement,), buffers)
+    return None
+
+
+def _in_loop(statement: ir.Statement, buffers: frozenset[ir.Buffer]) -> tuple[Access, Access] | None:
+    """Inside a repeated block, a read must be of an element that the same block stores: others may come earlier."""
+    stores = _stores((statement,), buffers)
+    if stores:
+        for inner in statements((statement,)):
+            for read in reads_of(inner):
+                if read[0] in buffers and not any(_same(read, store) for store in stores):
+                    for store in stores:
+                        if store[0] is read[0]:
+                            return store, read
+    for block in blocks_of(statement):
+        found = conflict(block, buffers)
+        if found is not None:
+            return found
+    return None
+
+
+def _stores(block: ir.Block, buffers: frozenset[ir.Buffer]) -> list[Access]:
+    return [(s.buffer, s.index) for s in statements(block) if isinstance(s, ir.Store) and s.buffer in buffers]
+
+
+def _same(a: Access, b: Access) -> bool:
+    return a[0] is b[0] and a[1] == b[1]

@@ -1,0 +1,91 @@
+"""From a lowered program to kernels, by two mutually recursive functions over the term.
+
+`readable(e)` appends statements and returns something that can be indexed; `write(e, acceptor)` writes e (Atkey et al.,
+"Strategy-preserving compilation for parallel functional code", 2017). Layouts change the readable or the acceptor. The
+translation decides nothing: the loop nest *is* the lowered program, and what does not say how it runs is rejected.
+
+The functions of the patterns are in `translate_read` (values and layouts), `translate_write` (maps and layouts in
+result position), `translate_reduce` (accumulation), `translate_memory` (to[..], kernels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lithify.arith import Expr, Variable
+from lithify.kernel import (
+    ir,
+    translate_memory,
+    translate_read,
+    translate_reduce,
+    translate_write,
+)
+from lithify.kernel.builder import Translator
+from lithify.kernel.places import Place, leaves
+from lithify.lang.levels import HEAP
+from lithify.lang.term import Term
+from lithify.lang.types import Tuple, Type, sizes_in
+
+__all__ = ["translate", "translate_read", "translate_reduce", "translate_write"]
+
+DEFAULT_WARP = 32
+
+
+def translate(
+    term: Term, parameters: Sequence[Term] | Sequence[tuple[str, Type]], *, name: str = "kernel", device: Any = None
+) -> ir.Program:
+    """The kernel program of a closed lowered term.
+
+    `parameters` are the inputs in the order of a call (`param` terms or names with types); `device` is a device model
+    (`lithify.machine`), asked for its warp width. Raises Rejected, naming the place and the remedy, when the term does
+    not say everything or says something that no kernel can do.
+    """
+    typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
+    width = getattr(device, "warp_width", None) or DEFAULT_WARP
+    tr = Translator(name, width)
+    inputs: list[ir.Buffer] = []
+    for parameter, type_ in typed:
+        place = _parameter(tr, parameter, type_)
+        inputs += place.leaf_buffers
+        tr.inputs[parameter] = place.read()
+    result = _result(tr, term.type)
+    translate_memory.write_kernel(tr, term, term, result, ())
+    temporaries = tuple(tr.temporaries)
+    return ir.Program(
+        name, tuple(inputs), result.leaf_buffers, temporaries, tuple(tr.kernels), _sizes(term.type, typed)
+    )
+
+
+def _names(base: str, count: int) -> list[str]:
+    return [base] if count == 1 else [f"{base}_{k}" for k in range(count)]
+
+
+def _parameter(tr: Translator, name: str, type_: Type) -> Place:
+    stored = leaves(type_)
+    names = [tr.fresh_name(n) for n in _names(name, len(stored))]
+    buffers = [
+        ir.Buffer(each, scalar, shape, HEAP, "input" if shape else "scalar", scalar.bytes)
+        for each, (shape, scalar) in zip(names, stored, strict=True)
+    ]
+    return Place(type_, tuple(buffers))
+
+
+def _result(tr: Translator, type_: Type) -> Place:
+    stored = leaves(type_)
+    several = isinstance(type_, Tuple) or len(stored) > 1
+    names = [tr.fresh_name(f"out_{k}" if several else "out") for k in range(len(stored))]
+    buffers = [
+        ir.Buffer(each, scalar, shape, HEAP, "output", scalar.bytes)
+        for each, (shape, scalar) in zip(names, stored, strict=True)
+    ]
+    return Place(type_, tuple(buffers))
+
+
+def _sizes(result: Type, parameters: Sequence[tuple[str, Type]]) -> tuple[Variable, ...]:
+    """The symbolic sizes, in the order in which the parameters mention them."""
+    found: dict[Variable, None] = {}
+    formulas: list[Expr] = [size for _, type_ in parameters for size in sizes_in(type_)]
+    for formula in [*formulas, *sizes_in(result)]:
+        found.update(dict.fromkeys(sorted(formula.variables(), key=lambda v: v.name)))
+    return tuple(found)

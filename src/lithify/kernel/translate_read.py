@@ -1,0 +1,449 @@
+"""How terms are read: values, structure, and the layouts as arithmetic on indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lithify.arith import Expr, const, maximum, minimum, xor
+from lithify.kernel import ir
+from lithify.kernel.builder import Translator, index_value, reads
+from lithify.kernel.conditions import conjunction, guard_loads, guarded
+from lithify.kernel.places import ArrayValue, Environment, Readable, index_scalar
+from lithify.lang.build import constant_value
+from lithify.lang.levels import INLINE
+from lithify.lang.operators import Typing
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import Term, contains
+from lithify.lang.types import Array, Index, Tuple, Type
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+@reads("param")
+def _param(tr: Translator, t: Term, env: Environment) -> Readable:
+    found = tr.inputs.get(t["name"])
+    if found is None:
+        raise tr.rejected(t, f"{t['name']} is not a parameter of the program",
+                          f"parameters are {', '.join(tr.inputs) or 'none'}")  # fmt: skip
+    return found
+
+
+@reads("bound")
+def _bound(tr: Translator, t: Term, env: Environment) -> Readable:
+    return env[t["index"]]
+
+
+@reads("const")
+def _const(tr: Translator, t: Term, env: Environment) -> Readable:
+    value = constant_value(t)
+    if isinstance(t.type, Index):
+        assert isinstance(value, Expr)
+        return value
+    assert isinstance(t.type, Scalar)
+    return ir.Constant(value, t.type)
+
+
+@reads("op")
+def _op(tr: Translator, t: Term, env: Environment) -> Readable:
+    operator = t["operator"]
+    operands = [tr.readable(a, env) for a in t.args]
+    if operator.typing is Typing.DEFINED:
+        return _unfold(tr, operator.definition, operands)
+    integer = None
+    for a in t.args:
+        if isinstance(a.type, Index):
+            integer = index_scalar(a.type.size)
+    values = tuple([index_value(o, integer) if isinstance(o, Expr) else o for o in operands])
+    assert isinstance(t.type, Scalar)
+    return ir.Apply(operator, values, t.type)  # type: ignore[arg-type]
+
+
+def _unfold(tr: Translator, definition: Term, operands: list[Readable]) -> Readable:
+    inner: Environment = ()
+    for operand in operands:
+        inner = (shared(tr, operand), *inner)
+        definition = definition.args[0]
+    return tr.readable(definition, inner)
+
+
+def shared(tr: Translator, value: Readable) -> Readable:
+    """The value in a form that several readers may use: real work on scalars is done here, once."""
+    if isinstance(value, tuple):
+        return tuple([shared(tr, item) for item in value])
+    if isinstance(value, (ir.Apply, ir.Choose)):
+        return tr.materialised(value)
+    return value
+
+
+@reads("let")
+def _let(tr: Translator, t: Term, env: Environment) -> Readable:
+    return tr.readable(t.args[1].args[0], (let_value(tr, t.args[0], env), *env))
+
+
+def let_value(tr: Translator, value: Term, env: Environment) -> Readable:
+    """What a let binds: scalars evaluated once, there; arrays must be views or in memory."""
+    readable = tr.readable(value, env)
+    _check_let(tr, value, readable)
+    return stored_once(tr, readable)
+
+
+def _check_let(tr: Translator, value: Term, readable: Readable) -> None:
+    if isinstance(readable, tuple):
+        for item in readable:
+            _check_let(tr, value, item)
+    elif isinstance(readable, ArrayValue) and readable.work:
+        raise tr.rejected(value, "a let binds an array that every reader would compute again",
+                          "write it to memory: let x = to[private] (..), or say map[inline]")  # fmt: skip
+
+
+def stored_once(tr: Translator, value: Readable) -> Readable:
+    """Scalars of the value in private memory, unless they are constants or stand in private memory already."""
+    if isinstance(value, tuple):
+        return tuple([stored_once(tr, item) for item in value])
+    if isinstance(value, (ir.Apply, ir.Choose)) or (isinstance(value, ir.Load) and value.buffer.role != "scratch"):
+        return tr.materialised(value)
+    return value
+
+
+# ---- structure -----------------------------------------------------------------------------------------------------
+
+
+@reads("tuple")
+def _tuple(tr: Translator, t: Term, env: Environment) -> Readable:
+    return tuple([tr.readable(a, env) for a in t.args])
+
+
+@reads("proj")
+def _proj(tr: Translator, t: Term, env: Environment) -> Readable:
+    value = tr.readable(t.args[0], env)
+    assert isinstance(value, tuple)
+    return value[t["component"]]
+
+
+def array(tr: Translator, t: Term, env: Environment) -> ArrayValue:
+    """A term of array type, read."""
+    value = tr.readable(t, env)
+    assert isinstance(value, ArrayValue), value
+    return value
+
+
+def view(t: Term, at: Callable[[Expr], Readable], *below: ArrayValue) -> ArrayValue:
+    """An array of the term's type over other arrays."""
+    assert isinstance(t.type, Array)
+    return ArrayValue(t.type, at, any(b.work for b in below))
+
+
+def _rows(t: Term, at: Callable[[Expr, Expr], Readable], below: ArrayValue) -> ArrayValue:
+    """An array of arrays over another array."""
+    assert isinstance(t.type, Array) and isinstance(t.type.element, Array)
+    row = t.type.element
+    return view(t, lambda i: ArrayValue(row, lambda j: at(i, j), below.work), below)
+
+
+def read_at(tr: Translator, value: Readable, index: Expr) -> Readable:
+    """An element of an array."""
+    assert isinstance(value, ArrayValue)
+    return value.at(index)
+
+
+@reads("array")
+def _array(tr: Translator, t: Term, env: Environment) -> Readable:
+    items = [tr.readable(a, env) for a in t.args]
+
+    def at(i: Expr) -> Readable:
+        if i.constant is not None and 0 <= i.constant < len(items):
+            return items[i.constant]
+        result = items[-1]
+        for k in range(len(items) - 2, -1, -1):
+            result = choose(tr, t.args[k].type, (const(k) - i,), items[k], result)
+        return result
+
+    return view(t, at)
+
+
+@reads("at")
+def _at(tr: Translator, t: Term, env: Environment) -> Readable:
+    xs = array(tr, t.args[0], env)
+    index = tr.readable(t.args[1], env)
+    assert isinstance(index, Expr)
+    return xs.at(index)
+
+
+_REAL_WORK = frozenset({"reduce", "scan", "pipe", "iterate", "to", "scatter", "instr"})
+
+
+def _holds_loops(body: Term) -> bool:
+    return contains(body, lambda s: s.kind in _REAL_WORK or (s.kind == "map" and s["level"] not in (None, INLINE)))
+
+
+@reads("map")
+def _map(tr: Translator, t: Term, env: Environment) -> Readable:
+    level, body = t["level"], t.args[0].args[0]
+    if level is not None and level is not INLINE and level != INLINE:
+        raise tr.rejected(t, f"map[{level}] is read where nobody has written it",
+                          "write it first: to[private], to[thread], to[local] or to[heap] around it")  # fmt: skip
+    inline = level is not None
+    if not inline and _holds_loops(body):
+        raise tr.rejected(t, "a map without a level is recomputed at every read, and its body holds loops",
+                          "give it a level and write it to memory, or say map[inline]")  # fmt: skip
+    xs = array(tr, t.args[1], env)
+    work = not inline and (xs.work or contains(body, lambda s: s.kind == "op"))
+    assert isinstance(t.type, Array)
+    return ArrayValue(t.type, lambda i: _marked(tr.readable(body, (xs.at(i), *env)), work), work)
+
+
+def _marked(value: Readable, work: bool) -> Readable:
+    """Rows of an array that has work below have it too."""
+    if work and isinstance(value, ArrayValue) and not value.work:
+        return ArrayValue(value.type, lambda i: _marked(value.at(i), work), True)
+    return value
+
+
+@reads("generate")
+def _generate(tr: Translator, t: Term, env: Environment) -> Readable:
+    body = t.args[0].args[0]
+    return view(t, lambda i: tr.readable(body, (i, *env)))
+
+
+# ---- choices between readables -------------------------------------------------------------------------------------
+
+
+def _materialised_choice(tr: Translator, type_: Index, guard: ir.Guard, then: Expr, otherwise: Expr) -> Expr:
+    """An index that depends on a condition: in private memory, because an index formula has no choice."""
+    from lithify.arith import loaded
+
+    scalar = index_scalar(type_.size)
+    chosen = ir.Choose(guard, guard_loads(index_value(then, scalar), guard), index_value(otherwise, scalar))
+    stored = tr.materialised(chosen)
+    return loaded(stored.buffer, stored.index, 0, type_.size - 1)
+
+
+def guarded_readable(tr: Translator, type_: Type, value: Readable, conditions: ir.Guard, fill: Readable) -> Readable:
+    """`value` where the conditions hold, else `fill`."""
+    if isinstance(value, ArrayValue):
+        assert isinstance(fill, ArrayValue)
+        element, other = value.type.element, fill
+        return ArrayValue(
+            value.type, lambda i: guarded_readable(tr, element, value.at(i), conditions, other.at(i)), value.work
+        )
+    if isinstance(value, tuple):
+        assert isinstance(fill, tuple) and isinstance(type_, Tuple)
+        return tuple(
+            [guarded_readable(tr, s, v, conditions, f) for s, v, f in zip(type_.items, value, fill, strict=True)]
+        )
+    if isinstance(value, Expr):
+        assert isinstance(fill, Expr) and isinstance(type_, Index)
+        needed = conjunction((), conditions)
+        if needed is None:
+            return fill
+        return _materialised_choice(tr, type_, needed, value, fill) if needed else value
+    assert not isinstance(fill, (Expr, ArrayValue, tuple))
+    return guarded(value, conditions, fill)
+
+
+def choose(tr: Translator, type_: Type, conditions: ir.Guard, then: Readable, otherwise: Readable) -> Readable:
+    """`then` where the one condition holds, else `otherwise`, each read only where it is chosen."""
+    (condition,) = conditions
+    needed = conjunction((), conditions)
+    if needed is None:
+        return otherwise
+    if not needed:
+        return then
+    if isinstance(then, ArrayValue):
+        assert isinstance(otherwise, ArrayValue)
+        element, other = then.type.element, otherwise
+        return ArrayValue(
+            then.type, lambda i: choose(tr, element, conditions, then.at(i), other.at(i)), then.work or other.work
+        )
+    if isinstance(then, tuple):
+        assert isinstance(otherwise, tuple) and isinstance(type_, Tuple)
+        return tuple([choose(tr, s, conditions, a, b) for s, a, b in zip(type_.items, then, otherwise, strict=True)])
+    if isinstance(then, Expr):
+        assert isinstance(otherwise, Expr) and isinstance(type_, Index)
+        return _materialised_choice(tr, type_, needed, then, otherwise)
+    assert not isinstance(otherwise, (Expr, ArrayValue, tuple))
+    return guarded(then, needed, guard_loads(otherwise, (-condition - 1,)))
+
+
+# ---- layouts -------------------------------------------------------------------------------------------------------
+
+
+@reads("split")
+def _split(tr: Translator, t: Term, env: Environment) -> Readable:
+    size, xs = t["size"], array(tr, t.args[0], env)
+    return _rows(t, lambda i, j: xs.at(i * size + j), xs)
+
+
+@reads("join")
+def _join(tr: Translator, t: Term, env: Environment) -> Readable:
+    xs = array(tr, t.args[0], env)
+    assert isinstance(xs.type.element, Array)
+    size = xs.type.element.size
+    if size.constant == 0:
+        return view(t, lambda i: i)
+    return view(t, lambda i: read_at(tr, xs.at(i // size), i % size), xs)
+
+
+@reads("transpose")
+def _transpose(tr: Translator, t: Term, env: Environment) -> Readable:
+    xs = array(tr, t.args[0], env)
+    return _rows(t, lambda i, j: read_at(tr, xs.at(j), i), xs)
+
+
+@reads("take")
+def _take(tr: Translator, t: Term, env: Environment) -> Readable:
+    xs = array(tr, t.args[0], env)
+    return view(t, xs.at, xs)
+
+
+@reads("drop")
+def _drop(tr: Translator, t: Term, env: Environment) -> Readable:
+    size, xs = t["size"], array(tr, t.args[0], env)
+    return view(t, lambda i: xs.at(i + size), xs)
+
+
+def _read_once(tr: Translator, t: Term, xs: ArrayValue) -> None:
+    """Views that read elements several times may not stand on work."""
+    if xs.work:
+        raise tr.rejected(t, f"{t.kind} reads elements several times, and below it they are computed at every read",
+                          "write them to memory first (to[..]), or say map[inline]")  # fmt: skip
+
+
+@reads("slide")
+def _slide(tr: Translator, t: Term, env: Environment) -> Readable:
+    step, xs = t["step"], array(tr, t.args[0], env)
+    if (t["size"] - step - 1).hi >= 0:
+        _read_once(tr, t, xs)
+    return _rows(t, lambda i, j: xs.at(i * step + j), xs)
+
+
+@reads("pad")
+def _pad(tr: Translator, t: Term, env: Environment) -> Readable:
+    left, right, mode = t.attrs
+    xs = array(tr, t.args[0], env)
+    n, element = xs.type.size, xs.type.element
+    if mode == "fill":
+        fill = tr.readable(t.args[1], env)
+        if isinstance(fill, (ir.Apply, ir.Choose)):
+            fill = shared(tr, fill)
+        if n.constant == 0:
+            return view(t, lambda i: fill)
+
+        def at(i: Expr) -> Readable:
+            conditions = (i - left, n - 1 - (i - left))
+            if conjunction((), conditions) is None:
+                return fill
+            return guarded_readable(tr, element, xs.at(i - left), conditions, fill)
+
+        return view(t, at, xs)
+    _read_once(tr, t, xs)
+    return view(t, lambda i: xs.at(source_of_padding(mode, i - left, n, left, right)), xs)
+
+
+def source_of_padding(mode: str, i: Expr, n: Expr, left: Expr, right: Expr) -> Expr:
+    """The element that stands at position i (from -left to n + right - 1) of a padded array of length n."""
+    if mode == "clamp":
+        return minimum(maximum(i, 0), n - 1)
+    if mode == "wrap":
+        return i % n
+    assert mode == "mirror", mode
+    if left.hi <= n.lo and right.hi <= n.lo:
+        inner = maximum(i, -1 - i)  # at least 0; past the end it counts back
+        return minimum(inner, 2 * n - 1 - inner)
+    inner = i % (2 * n)
+    return minimum(inner, 2 * n - 1 - inner)
+
+
+@reads("zip")
+def _zip(tr: Translator, t: Term, env: Environment) -> Readable:
+    arrays = [array(tr, a, env) for a in t.args]
+    return view(t, lambda i: tuple([a.at(i) for a in arrays]), *arrays)
+
+
+@reads("unzip")
+def _unzip(tr: Translator, t: Term, env: Environment) -> Readable:
+    xs = array(tr, t.args[0], env)
+    assert isinstance(t.type, Tuple)
+
+    def column(k: int, type_: Type) -> ArrayValue:
+        def at(i: Expr) -> Readable:
+            item = xs.at(i)
+            assert isinstance(item, tuple)
+            return item[k]
+
+        assert isinstance(type_, Array)
+        return ArrayValue(type_, at, xs.work)
+
+    return tuple([column(k, type_) for k, type_ in enumerate(t.type.items)])
+
+
+@reads("concat")
+def _concat(tr: Translator, t: Term, env: Environment) -> Readable:
+    parts = [array(tr, a, env) for a in t.args]
+    parts = [p for p in parts if p.type.size.constant != 0] or parts[:1]
+    element = parts[0].type.element
+
+    def at(i: Expr) -> Readable:
+        return _concat_at(tr, element, parts, i)
+
+    return view(t, at, *parts)
+
+
+def _concat_at(tr: Translator, element: Type, parts: list[ArrayValue], i: Expr) -> Readable:
+    first, *rest = parts
+    if not rest:
+        return first.at(i)
+    inside = first.type.size - 1 - i
+    if conjunction((), (inside,)) is None:
+        return _concat_at(tr, element, rest, i - first.type.size)
+    if conjunction((), (inside,)) == ():
+        return first.at(i)
+    return choose(tr, element, (inside,), first.at(i), _concat_at(tr, element, rest, i - first.type.size))
+
+
+@reads("replicate")
+def _replicate(tr: Translator, t: Term, env: Environment) -> Readable:
+    element = tr.readable(t.args[0], env)
+    if isinstance(element, ArrayValue):
+        _read_once(tr, t, element)
+    element = shared(tr, element)
+    return view(t, lambda i: element)
+
+
+@reads("reindex")
+def _reindex(tr: Translator, t: Term, env: Environment) -> Readable:
+    function, xs = t["function"], array(tr, t.args[0], env)
+    if function.inverse is None:
+        _read_once(tr, t, xs)
+    return view(t, lambda i: xs.at(function.at(i)), xs)
+
+
+@reads("gather")
+def _gather(tr: Translator, t: Term, env: Environment) -> Readable:
+    ids, xs = array(tr, t.args[0], env), array(tr, t.args[1], env)
+    _read_once(tr, t, xs)
+
+    def at(i: Expr) -> Readable:
+        index = ids.at(i)
+        assert isinstance(index, Expr)
+        return xs.at(index)
+
+    return view(t, at, xs, ids)
+
+
+@reads("swz")
+def _swz(tr: Translator, t: Term, env: Environment) -> Readable:
+    xs = array(tr, t.args[0], env)
+    return _rows(t, lambda i, j: read_at(tr, xs.at(i), swizzled(t, i, j)), xs)
+
+
+def swizzled(t: Term, row: Expr, column: Expr) -> Expr:
+    """The column below `swz width`: its 16-byte chunk xored by the row, within `width` bytes; its own inverse."""
+    assert isinstance(t.type, Array) and isinstance(t.type.element, Array)
+    scalar = t.type.element.element
+    assert isinstance(scalar, Scalar)
+    per_chunk, chunks = 16 // scalar.bytes, t["width"] // 16
+    chunk = column // per_chunk
+    within = chunk % chunks
+    turned = xor(within, row % chunks)
+    return column + (turned - within) * per_chunk

@@ -1,0 +1,177 @@
+"""Walks over kernel code: what values and statements read, and rebuilding them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from lithify.arith import Expr, Loaded, Variable
+from lithify.kernel import ir
+from lithify.kernel.conditions import conjunction
+
+
+def loaded_in(index: Expr) -> Iterator[Loaded]:
+    """The indices read from buffers that a formula contains."""
+    for monomial, _ in index.terms:
+        for atom in monomial:
+            if isinstance(atom, Loaded):
+                yield atom
+            for part in atom.parts():
+                yield from loaded_in(part)
+
+
+def accesses(value: ir.Value) -> Iterator[tuple[ir.Buffer, ir.Index]]:
+    """Every read of a buffer in a value, those in indices and conditions included."""
+    match value:
+        case ir.Load(buffer, index, guard, fill):
+            yield buffer, index
+            yield from index_accesses((*index, *guard))
+            if fill is not None:
+                yield from accesses(fill)
+        case ir.Apply(_, operands, _):
+            for operand in operands:
+                yield from accesses(operand)
+        case ir.Choose(guard, then, otherwise):
+            yield from index_accesses(guard)
+            yield from accesses(then)
+            yield from accesses(otherwise)
+        case ir.IndexValue(index, _):
+            yield from index_accesses((index,))
+
+
+def index_accesses(formulas: tuple[Expr, ...]) -> Iterator[tuple[ir.Buffer, ir.Index]]:
+    """The reads of buffers in formulas."""
+    for formula in formulas:
+        for atom in loaded_in(formula):
+            assert isinstance(atom.buffer, ir.Buffer)
+            yield atom.buffer, atom.index
+
+
+def reads_buffer(value: object, buffer: ir.Buffer) -> bool:
+    """Does the scalar or index read the buffer?"""
+    if isinstance(value, Expr):
+        return any(b is buffer for b, _ in index_accesses((value,)))
+    assert isinstance(value, ir.Value)
+    return any(b is buffer for b, _ in accesses(value))
+
+
+def reads_of(statement: ir.Statement) -> Iterator[tuple[ir.Buffer, ir.Index]]:
+    """What a statement reads itself: not what blocks inside it read."""
+    match statement:
+        case ir.Store(_, index, value, guard) | ir.AtomicUpdate(_, _, index, value, guard):
+            yield from accesses(value)
+            yield from index_accesses((*index, *guard))
+        case ir.If(guard, _, _):
+            yield from index_accesses(guard)
+
+
+def blocks_of(statement: ir.Statement) -> tuple[ir.Block, ...]:
+    """The blocks inside a statement."""
+    match statement:
+        case ir.Loop() | ir.Lanes() | ir.Async():
+            return (statement.body,)
+        case ir.If(_, body, otherwise):
+            return (body, otherwise)
+    return ()
+
+
+def statements(block: ir.Block) -> Iterator[ir.Statement]:
+    """All statements of a block, nested ones after the one they stand in."""
+    for statement in block:
+        yield statement
+        for inner in blocks_of(statement):
+            yield from statements(inner)
+
+
+Replace = Callable[[ir.Block], ir.Block]
+
+
+def with_blocks(statement: ir.Statement, change: Replace) -> ir.Statement:
+    """The statement with its inner blocks changed."""
+    match statement:
+        case ir.Loop(variable, extent, level, body, name):
+            return ir.Loop(variable, extent, level, change(body), name)
+        case ir.Lanes(variable, width, body, name):
+            return ir.Lanes(variable, width, change(body), name)
+        case ir.Async(body):
+            return ir.Async(change(body))
+        case ir.If(guard, body, otherwise):
+            return ir.If(guard, change(body), change(otherwise))
+    return statement
+
+
+class Substitution:
+    """Variables replaced in code; conditions that the new ranges imply vanish, code that they exclude too."""
+
+    def __init__(self, values: Mapping[Variable, Expr]) -> None:
+        self.values = values
+        self.keys = frozenset(values)
+        self._known: dict[Expr, Expr] = {}
+
+    def expr(self, e: Expr) -> Expr:
+        found = self._known.get(e)
+        if found is None:
+            found = e.substitute(self.values) if self.keys & e.variables() else e
+            self._known[e] = found
+        return found
+
+    def index(self, index: ir.Index) -> ir.Index:
+        return tuple([self.expr(e) for e in index])
+
+    def guard(self, guard: ir.Guard) -> ir.Guard | None:
+        return conjunction((), [self.expr(e) for e in guard])
+
+    def value(self, value: ir.Value) -> ir.Value:
+        match value:
+            case ir.Load(buffer, index, guard, fill):
+                if not guard:
+                    return ir.Load(buffer, self.index(index))
+                kept = self.guard(guard)
+                other = None if fill is None else self.value(fill)
+                if kept is None:
+                    assert other is not None
+                    return other
+                return ir.Load(buffer, self.index(index), kept, other if kept else None)
+            case ir.Apply(operator, operands, scalar):
+                return ir.Apply(operator, tuple([self.value(o) for o in operands]), scalar)
+            case ir.Choose(guard, then, otherwise):
+                kept = self.guard(guard)
+                if kept is None:
+                    return self.value(otherwise)
+                if not kept:
+                    return self.value(then)
+                return ir.Choose(kept, self.value(then), self.value(otherwise))
+            case ir.IndexValue(index, scalar):
+                return ir.IndexValue(self.expr(index), scalar)
+        return value
+
+    def block(self, block: ir.Block) -> ir.Block:
+        result: list[ir.Statement] = []
+        for statement in block:
+            result.extend(self.statement(statement))
+        return tuple(result)
+
+    def statement(self, statement: ir.Statement) -> ir.Block:
+        match statement:
+            case ir.Store(buffer, index, value, guard):
+                kept = self.guard(guard)
+                return () if kept is None else (ir.Store(buffer, self.index(index), self.value(value), kept),)
+            case ir.AtomicUpdate(operator, buffer, index, value, guard):
+                kept = self.guard(guard)
+                if kept is None:
+                    return ()
+                return (ir.AtomicUpdate(operator, buffer, self.index(index), self.value(value), kept),)
+            case ir.If(guard, body, otherwise):
+                kept = self.guard(guard)
+                if kept is None:
+                    return self.block(otherwise)
+                if not kept:
+                    return self.block(body)
+                inner, other = self.block(body), self.block(otherwise)
+                return (ir.If(kept, inner, other),) if inner or other else ()
+            case ir.Loop(variable, extent, level, body, name):
+                inner = self.block(body)
+                return (ir.Loop(variable, self.expr(extent), level, inner, name),) if inner else ()
+            case ir.Lanes() | ir.Async():
+                changed = with_blocks(statement, self.block)
+                return (changed,) if any(blocks_of(changed)) else ()
+        return (statement,)
