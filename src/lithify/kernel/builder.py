@@ -76,6 +76,7 @@ class Translator:
         self.scope = KernelScope(Hardware(), False)
         self.trail: list[str] = []
         self._names: dict[str, int] = {}
+        self._in_use: list[str] = []
 
     # ---- the two functions ----
 
@@ -220,6 +221,18 @@ class Translator:
 
     # ---- loops ----
 
+    @contextmanager
+    def _variable(self, name: str | None, default: str, extent: Expr) -> Iterator[Expr]:
+        """An index variable with a name that no enclosing loop has."""
+        if name is None:
+            free = [c for c in default if c not in self._in_use]
+            chosen = free[0] if free else f"{default[0]}{len(self._in_use)}"
+        else:
+            chosen = name if name not in self._in_use else f"{name}_{len(self._in_use)}"
+        self._in_use.append(chosen)
+        yield var(chosen, extent)
+        self._in_use.pop()
+
     def loop(self, size: Expr, level: Level, name: str | None, term: Term, body: Callable[[Expr], None]) -> None:
         """Run `body` for every index below `size`, the way the level says. An empty loop leaves nothing."""
         if size.constant == 0:
@@ -256,13 +269,11 @@ class Translator:
 
     def _sequential(self, size: Expr, level: Level, name: str | None, body: Callable[[Expr], None]) -> None:
         scope = self.scope
-        parallel = level.kind is LevelKind.THREADS
-        index = var(name or ("p" if parallel else "i"), size)
         outer = scope.entered
-        if parallel:
+        if level.kind is LevelKind.THREADS:
             scope.entered = (*outer, level)
-        scope.loops.append(index)
-        with self.collected() as block:
+        with self._variable(name, "ijkmnpqrs", size) as index, self.collected() as block:
+            scope.loops.append(index)
             body(index)
         scope.loops.pop()
         scope.entered = outer
@@ -275,14 +286,13 @@ class Translator:
         scope = self.scope
         if size.constant is None:
             raise self.rejected(term, f"a vector of {size} lanes needs a constant number of them")
-        index = var(name or "lane", size)
         outer = scope.entered
         scope.entered = (*outer, Level("vec"))
-        if index.constant is not None:
-            body(index)
+        if size.constant == 1:
+            body(const(0))
         else:
-            scope.lane = (index, size.constant)
-            with self.collected() as block:
+            with self._variable(name, "v", size) as index, self.collected() as block:
+                scope.lane = (index, size.constant)
                 body(index)
             scope.lane = None
             if block:
@@ -312,10 +322,9 @@ class Translator:
         """More elements than hardware indices: each takes every extent-th."""
         scope = self.scope
         rounds = ceil_div(size, extent)
-        turn = var(f"{name or 'r'}", rounds)
-        element = turn * extent + index
-        scope.loops.append(turn)
-        with self.collected() as block:
+        with self._variable(name, "rstuw", rounds) as turn, self.collected() as block:
+            element = turn * extent + index
+            scope.loops.append(turn)
             self.conditional((size - 1 - element,), lambda: body(element))
         scope.loops.pop()
         if turn.constant is not None:

@@ -22,6 +22,7 @@ from lithify.kernel import (
     translate_write,
 )
 from lithify.kernel.builder import Translator
+from lithify.kernel.passes import PIPELINE, Pass, run
 from lithify.kernel.places import Place, leaves
 from lithify.lang.levels import HEAP
 from lithify.lang.term import Term
@@ -33,12 +34,17 @@ DEFAULT_WARP = 32
 
 
 def translate(
-    term: Term, parameters: Sequence[Term] | Sequence[tuple[str, Type]], *, name: str = "kernel", device: Any = None
+    term: Term,
+    parameters: Sequence[Term] | Sequence[tuple[str, Type]],
+    *,
+    name: str = "kernel",
+    device: Any = None,
+    passes: tuple[Pass, ...] = PIPELINE,
 ) -> ir.Program:
     """The kernel program of a closed lowered term.
 
     `parameters` are the inputs in the order of a call (`param` terms or names with types); `device` is a device model
-    (`lithify.machine`), asked for its warp width. Raises Rejected, naming the place and the remedy, when the term does
+    (`lithify.machine`), asked for its warp width; `passes` are run over the result. Raises Rejected, naming the place and the remedy, when the term does
     not say everything or says something that no kernel can do.
     """
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
@@ -52,9 +58,10 @@ def translate(
     result = _result(tr, term.type)
     translate_memory.write_kernel(tr, term, term, result, ())
     temporaries = tuple(tr.temporaries)
-    return ir.Program(
+    program = ir.Program(
         name, tuple(inputs), result.leaf_buffers, temporaries, tuple(tr.kernels), _sizes(term.type, typed)
     )
+    return run(program, passes)
 
 
 def _names(base: str, count: int) -> list[str]:

@@ -30,7 +30,8 @@ def _param(tr: Translator, t: Term, env: Environment) -> Readable:
 
 @reads("bound")
 def _bound(tr: Translator, t: Term, env: Environment) -> Readable:
-    return env[t["index"]]
+    index: int = t["index"]
+    return env[index]
 
 
 @reads("const")
@@ -117,7 +118,8 @@ def _tuple(tr: Translator, t: Term, env: Environment) -> Readable:
 def _proj(tr: Translator, t: Term, env: Environment) -> Readable:
     value = tr.readable(t.args[0], env)
     assert isinstance(value, tuple)
-    return value[t["component"]]
+    component: int = t["component"]
+    return value[component]
 
 
 def array(tr: Translator, t: Term, env: Environment) -> ArrayValue:
@@ -442,8 +444,9 @@ def swizzled(t: Term, row: Expr, column: Expr) -> Expr:
     assert isinstance(t.type, Array) and isinstance(t.type.element, Array)
     scalar = t.type.element.element
     assert isinstance(scalar, Scalar)
-    per_chunk, chunks = 16 // scalar.bytes, t["width"] // 16
-    chunk = column // per_chunk
+    width: int = t["width"]
+    per_chunk, chunks = 16 // scalar.bytes, width // 16
+    chunk: Expr = column // per_chunk
     within = chunk % chunks
     turned = xor(within, row % chunks)
     return column + (turned - within) * per_chunk

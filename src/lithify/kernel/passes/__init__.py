@@ -1,0 +1,22 @@
+"""Passes over kernels: what the translation leaves to be decided by the code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lithify.kernel import ir
+from lithify.kernel.passes.barriers import insert_barriers
+
+Pass = Callable[[ir.Program], ir.Program]
+
+PIPELINE: tuple[Pass, ...] = (
+    # Needs the final accesses to shared memory: nothing that moves or shares memory comes after it.
+    insert_barriers,
+)
+
+
+def run(program: ir.Program, passes: tuple[Pass, ...] = PIPELINE) -> ir.Program:
+    """The program after the passes, in order."""
+    for each in passes:
+        program = each(program)
+    return program

@@ -1,0 +1,233 @@
+"""Barriers between work-items that touch the same element of shared memory, one of them writing.
+
+The code says what each work-item does; this pass finds pairs of accesses to one shared buffer that may be of different
+work-items, and separates them. A barrier stands in front of the outermost statement that needs it; loop bodies are
+walked twice, so that the end of an iteration is separated from the beginning of the next. No barrier is needed where
+the normal forms show that both accesses are the same work-item's (identical forms from which the item can be decoded)
+or are of different elements; one of the warp suffices where they show that both are the same warp's.
+
+A barrier must be reached by every work-item of its scope: an If that diverges is split around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import gcd
+
+from lithify.arith import Expr, Variable, var
+from lithify.kernel import ir
+from lithify.kernel.walk import blocks_of, reads_of, statements
+from lithify.lang.levels import Level
+
+WARP, GROUP = "warp", "group"
+
+
+def insert_barriers(program: ir.Program) -> ir.Program:
+    """The program with the barriers that its kernels need."""
+    return replace(program, kernels=tuple([_kernel(kernel) for kernel in program.kernels]))
+
+
+def _kernel(kernel: ir.Kernel) -> ir.Kernel:
+    items = frozenset(v for level, v in kernel.hardware.items() if level.name != "group")
+    if not items:
+        return kernel
+    shared = _written(kernel.body)
+    if not shared:
+        return kernel
+    placement = _Placement(shared, items, kernel.hardware.get(Level("warp")), kernel.hardware.get(Level("lane")))
+    body, _ = placement.block(kernel.body, _State())
+    return replace(kernel, body=body)
+
+
+def _written(block: ir.Block) -> frozenset[ir.Buffer]:
+    """The shared buffers that the kernel writes: only these can be in conflict."""
+    return frozenset(
+        s.buffer
+        for s in statements(block)
+        if isinstance(s, (ir.Store, ir.AtomicUpdate)) and s.buffer.memory.name in ("local", "heap")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    buffer: ir.Buffer
+    index: ir.Index
+    writes: bool
+    atomic: bool = False
+
+    def renamed(self, variables: Mapping[Variable, Expr]) -> _Access:
+        return replace(self, index=tuple([e.substitute(variables) for e in self.index]))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Accesses since the last barrier of the group, and those of them since the last barrier of the warp."""
+
+    group: frozenset[_Access] = frozenset()
+    warp: frozenset[_Access] = frozenset()
+
+    def after(self, scope: str) -> _State:
+        return _State() if scope == GROUP else _State(self.group, frozenset())
+
+    def joined(self, other: _State) -> _State:
+        return _State(self.group | other.group, self.warp | other.warp)
+
+    def renamed(self, variables: Mapping[Variable, Expr]) -> _State:
+        return _State(
+            frozenset([a.renamed(variables) for a in self.group]), frozenset([a.renamed(variables) for a in self.warp])
+        )
+
+    def having(self, accesses: frozenset[_Access]) -> _State:
+        return _State(self.group | accesses, self.warp | accesses)
+
+
+class _Placement:
+    def __init__(
+        self,
+        shared: frozenset[ir.Buffer],
+        items: frozenset[Variable],
+        warp: Variable | None,
+        lane: Variable | None,
+    ) -> None:
+        self.shared, self.items, self.warp, self.lane = shared, items, warp, lane
+        self.others = {v: var(v.name, v.extent) for v in items if v.extent is not None}
+        self._decided: dict[tuple[_Access, _Access], str | None] = {}
+
+    def block(self, block: ir.Block, state: _State) -> tuple[ir.Block, _State]:
+        """The block with barriers, entered in a state; and the state at its end."""
+        result: list[ir.Statement] = []
+        pending = list(reversed(block))
+        while pending:
+            statement = pending.pop()
+            if isinstance(statement, ir.Barrier):
+                state = state.after(statement.scope)
+                result.append(statement)
+                continue
+            accesses = frozenset(self._accesses(statement))
+            needed = self._needed(state, accesses)
+            if needed is not None:
+                scope, memory = needed
+                result.append(ir.Barrier(scope, memory))
+                state = state.after(scope)
+            if isinstance(statement, ir.If) and not self._uniform(statement.guard):
+                inner, _ = self.block(statement.body, _State())
+                other, _ = self.block(statement.otherwise, _State())
+                if inner != statement.body or other != statement.otherwise:
+                    pending.extend(reversed(_distributed(statement)))
+                    continue
+                result.append(statement)
+                state = state.having(accesses)
+            elif accesses and blocks_of(statement):
+                changed, state = self._nested(statement, state)
+                result.append(changed)
+            else:
+                result.append(statement)
+                state = state.having(accesses)
+        return tuple(result), state
+
+    def _nested(self, statement: ir.Statement, state: _State) -> tuple[ir.Statement, _State]:
+        match statement:
+            case ir.Loop(variable, extent, level, body, name):
+                once, end = self.block(body, state)
+                earlier = {variable: var(variable.name, extent)}  # the iteration before is another one
+                twice, last = self.block(once, end.renamed(earlier))
+                if extent.lo < 1:
+                    last = last.joined(state)
+                return ir.Loop(variable, extent, level, twice, name), last
+            case ir.If(guard, body, otherwise):
+                inner, end = self.block(body, state)
+                other, other_end = self.block(otherwise, state)
+                return ir.If(guard, inner, other), end.joined(other_end)
+        return statement, state.having(frozenset(self._accesses(statement)))
+
+    def _accesses(self, statement: ir.Statement) -> Iterator[_Access]:
+        for inner in statements((statement,)):
+            for buffer, index in reads_of(inner):
+                if buffer in self.shared:
+                    yield _Access(buffer, index, False)
+            if isinstance(inner, (ir.Store, ir.AtomicUpdate)) and inner.buffer in self.shared:
+                yield _Access(inner.buffer, inner.index, True, isinstance(inner, ir.AtomicUpdate))
+
+    def _uniform(self, guard: ir.Guard) -> bool:
+        return all(self.items.isdisjoint(condition.variables()) for condition in guard)
+
+    def _needed(self, state: _State, accesses: frozenset[_Access]) -> tuple[str, tuple[str, ...]] | None:
+        """Scope and memories of the barrier that must stand between the state and the accesses."""
+        scope, memories = None, set()
+        for new in accesses:
+            for old in state.group:
+                if old.buffer is new.buffer and (old.writes or new.writes):
+                    found = self._scope(old, new)
+                    if found == GROUP or (found == WARP and old in state.warp):
+                        scope = GROUP if GROUP in (scope, found) else WARP
+                        memories.add("local" if old.buffer.memory.name == "local" else "global")
+        return None if scope is None else (scope, tuple(sorted(memories, reverse=True)))
+
+    def _scope(self, old: _Access, new: _Access) -> str | None:
+        key = (old, new)
+        if key not in self._decided:
+            self._decided[key] = self._decide(old, new)
+        return self._decided[key]
+
+    def _decide(self, old: _Access, new: _Access) -> str | None:
+        if old.atomic and new.atomic:
+            return None
+        if any(_differs(a.substitute(self.others) - b) for a, b in zip(old.index, new.index, strict=True)):
+            return None
+        known: set[Variable] = set()
+        for a, b in zip(old.index, new.index, strict=True):
+            if a is b:
+                known |= _decoded(a)
+        if self.items <= known:
+            return None
+        return WARP if self.warp is not None and self.lane is not None and self.warp in known else GROUP
+
+
+def _distributed(statement: ir.If) -> list[ir.Statement]:
+    """The If around each statement alone, inside of loops: the same for every work-item, and now it can be cut."""
+    result: list[ir.Statement] = []
+    for s in statement.body:
+        if isinstance(s, ir.Loop):
+            inner = ir.If(statement.guard, s.body)
+            result.append(ir.Loop(s.variable, s.extent, s.level, (inner,), s.name))
+        elif isinstance(s, ir.If):
+            if s.body:
+                result.append(ir.If(statement.guard + s.guard, s.body))
+            result += [ir.If(statement.guard + (_negated(s.guard),), (o,)) for o in s.otherwise]
+        else:
+            result.append(ir.If(statement.guard, (s,)))
+    if statement.otherwise:
+        result += [ir.If((_negated(statement.guard),), (o,)) for o in statement.otherwise]
+    return result
+
+
+def _negated(guard: ir.Guard) -> Expr:
+    (condition,) = guard
+    return -condition - 1
+
+
+def _differs(difference: Expr) -> bool:
+    """Is the form never 0?"""
+    if difference.lo > 0 or difference.hi < 0:
+        return True
+    common = 0
+    for _, coefficient in difference.terms:
+        common = gcd(common, coefficient)
+    return common > 1 and difference.offset % common != 0
+
+
+def _decoded(form: Expr) -> set[Variable]:
+    """The variables whose values the form's value determines: a mixed-radix number, read from its leading digit."""
+    terms = []
+    for monomial, coefficient in form.terms:
+        if len(monomial) != 1 or not isinstance(monomial[0], Variable) or monomial[0].lo != 0:
+            return set()
+        terms.append((abs(coefficient), monomial[0]))
+    terms.sort(key=lambda term: -term[0])
+    found: set[Variable] = set()
+    for k, (coefficient, variable) in enumerate(terms):
+        if sum(c * v.hi for c, v in terms[k + 1 :]) >= coefficient:
+            break
+        found.add(variable)
+    return found
