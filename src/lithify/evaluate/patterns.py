@@ -54,7 +54,8 @@ def _tuple(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
 def _proj(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
     value = ev.eval(term.args[0], frame, batch)
     assert isinstance(value, tuple)
-    return value[term.attrs[0]]
+    component: Value = value[term.attrs[0]]
+    return component
 
 
 def _let(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
