@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithify.arith import proves, proves_divisible, proves_equal
 from tests.arith.reference import concrete_space, pairs, symbolic_space
 
-RELAXED = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 SPACES = {
     "powers of two": concrete_space((8, 4, 16)),
     "odd": concrete_space((3, 7, 5, 2)),
@@ -27,7 +24,6 @@ def space(request):
 
 
 @given(data=st.data())
-@RELAXED
 def test_values_and_bounds(space, data):
     e, values = data.draw(pairs(space))
     got = np.broadcast_to(e.evaluate(space.environment()), values.shape)
@@ -37,7 +33,6 @@ def test_values_and_bounds(space, data):
 
 
 @given(data=st.data())
-@RELAXED
 def test_nothing_false_is_proved(space, data):
     e, values = data.draw(pairs(space))
     shift = data.draw(st.integers(-3, 3)) - int(values.min())  # near the truth, on both sides
@@ -51,7 +46,6 @@ def test_nothing_false_is_proved(space, data):
 
 
 @given(data=st.data())
-@RELAXED
 def test_nothing_false_is_proved_from_facts(space, data):
     e, values = data.draw(pairs(space, depth=3))
     facts, holds = [], np.ones(space.points, bool)
@@ -64,7 +58,6 @@ def test_nothing_false_is_proved_from_facts(space, data):
 
 
 @given(data=st.data())
-@RELAXED
 def test_equality_is_one_way(space, data):
     a, x = data.draw(pairs(space, depth=3))
     b, y = data.draw(pairs(space, depth=3))
@@ -73,7 +66,6 @@ def test_equality_is_one_way(space, data):
 
 
 @given(data=st.data())
-@RELAXED
 def test_substitution_is_evaluation_in_steps(space, data):
     e, values = data.draw(pairs(space))
     variables = [v for v in space.names if v.terms]

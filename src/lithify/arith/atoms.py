@@ -45,12 +45,16 @@ class Atom:
         """The expressions that the atom is made of."""
         return ()
 
+    def operands(self) -> tuple[Expr, ...]:
+        """The parts that the value is computed from."""
+        return self.parts()
+
     def rebuild(self, parts: tuple[Expr, ...]) -> Expr:
         """The same operation on other parts."""
         raise NotImplementedError
 
     def compute(self, values: tuple[Any, ...], load: Load | None) -> Any:
-        """The value, given the values of the parts."""
+        """The value, given the values of the operands."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -164,13 +168,16 @@ class Loaded(Atom):
     def parts(self) -> tuple[Expr, ...]:
         return (*self.index, self.first, self.last)
 
+    def operands(self) -> tuple[Expr, ...]:
+        return self.index
+
     def rebuild(self, parts: tuple[Expr, ...]) -> Expr:
         return functions.loaded(self.buffer, parts[:-2], parts[-2], parts[-1])
 
     def compute(self, values: tuple[Any, ...], load: Load | None) -> Any:
         if load is None:
             raise ArithError(f"{self} cannot be evaluated: no function that loads from {self.buffer} was given")
-        return load(self.buffer, values[:-2])
+        return load(self.buffer, values)
 
 
 def _serial(table: Table) -> int:

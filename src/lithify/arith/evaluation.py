@@ -53,7 +53,7 @@ def _evaluate(e: Expr, known: dict[Atom, Any], load: Load | None) -> Any:
             if value is None:
                 if isinstance(atom, atoms.Variable):
                     raise ArithError(f"{e} cannot be evaluated: {atom} has no value")
-                value = atom.compute(tuple([_evaluate(p, known, load) for p in atom.parts()]), load)
+                value = atom.compute(tuple([_evaluate(p, known, load) for p in atom.operands()]), load)
                 known[atom] = value
             term = term * value
         result = result + term

@@ -187,7 +187,7 @@ def _ends(atom: Atom, present: set[Atom]) -> tuple[Ends, Ends]:
         return [((atom.first, one),)], [((atom.last, one),)]
     if isinstance(atom, atoms.Min):
         left, right = (atom.left, one), (atom.right, one)
-        return [(left, right)], [(left,), (right,)]
+        return [(left, right)], [(left,), (right,), (((atom.left + atom.right) // 2, one),)]
     assert isinstance(atom, atoms.Xor)
     a, b = atom.left, atom.right
     top: Ends = [] if atom.hi == inf else [((expr.const(int(atom.hi)), one),)]

@@ -40,7 +40,7 @@ def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
     """Bounds of a sum: interval arithmetic, tightened by the remainders and maxima that are found in it."""
     lo: float = offset
     hi: float = offset
-    related = None
+    related: list[tuple[Floor | Min, int]] | None = None
     for m, c in terms:
         if len(m) == 1:
             atom = m[0]
@@ -58,9 +58,7 @@ def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
     if related is not None and len(terms) > 1:
         coefficients = dict(terms)
         for atom, k in related:
-            for part, scale, bottom, top in _remainders(atom, k, coefficients) if isinstance(
-                atom, atoms.Floor
-            ) else _extrema(atom, k, coefficients):
+            for part, scale, bottom, top in _relations(atom, k, coefficients):
                 rest = _without(offset, coefficients, atom, k, part, scale)
                 if rest is not None:
                     lo, hi = max(lo, rest.lo + bottom), min(hi, rest.hi + top)
@@ -70,13 +68,21 @@ def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
 Found = tuple["Expr", int, float, float]  # (x, m, a, b): m x + k atom lies in [a, b]
 
 
+def _relations(atom: Floor | Min, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
+    if isinstance(atom, atoms.Floor):
+        return _remainders(atom, k, coefficients)
+    return _extrema(atom, k, coefficients)
+
+
 def _remainders(atom: Floor, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
     """x - c floor(n / d) lies in [0, c) where x = floor(n / (d / c)): the remainder of x by c."""
     d = atom.divisor.constant
     if d is None:
         return []
     found: list[Found] = []
-    for m in {abs(c) for c in coefficients.values()}:
+    scales = {abs(c) for c in coefficients.values()}
+    scales.add(max(1, abs(k) // d))  # x may be the numerator itself
+    for m in scales:
         c, left = divmod(abs(k), m)
         if left == 0 and c > 1 and d % c == 0:
             x = atom.numerator // (d // c)
