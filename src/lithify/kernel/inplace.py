@@ -24,7 +24,7 @@ def conflict(body: Iterable[ir.Statement], buffers: frozenset[ir.Buffer]) -> tup
                     if statement.buffer is read[0]:
                         return own, read
                     for earlier in written:
-                        if earlier[0] is read[0]:
+                        if not _disjoint(earlier, read):
                             return earlier, read
             if statement.buffer in buffers:
                 written.append(own)
@@ -35,7 +35,7 @@ def conflict(body: Iterable[ir.Statement], buffers: frozenset[ir.Buffer]) -> tup
         for inner in statements((statement,)):
             for read in reads_of(inner):
                 for earlier in written:
-                    if earlier[0] is read[0] and not _same(earlier, read):
+                    if not _same(earlier, read) and not _disjoint(earlier, read):
                         return earlier, read
         written += _stores((statement,), buffers)
     return None
@@ -60,6 +60,14 @@ def _in_loop(statement: ir.Statement, buffers: frozenset[ir.Buffer]) -> tuple[Ac
 
 def _stores(block: ir.Block, buffers: frozenset[ir.Buffer]) -> list[Access]:
     return [(s.buffer, s.index) for s in statements(block) if isinstance(s, ir.Store) and s.buffer in buffers]
+
+
+def _disjoint(a: Access, b: Access) -> bool:
+    """Are they certainly different elements, whatever the loop variables are?"""
+    if a[0] is not b[0]:
+        return True
+    differences = [x - y for x, y in zip(a[1], b[1], strict=True)]
+    return any(d.lo > 0 or d.hi < 0 for d in differences)
 
 
 def _same(a: Access, b: Access) -> bool:
