@@ -1,0 +1,295 @@
+"""Checking a call's arguments against an interface, and making them contiguous arrays and scalars of the right type.
+
+An argument is used where it lies if it is C-contiguous; any other layout is copied. Arrays of other libraries come in
+through DLPack, without a copy if they are in the memory of the CPU. Results are new arrays that start at a multiple of
+64 bytes, or `out`, which must be writable and must share no memory with an argument or another result; a result whose
+`out` is not C-contiguous is computed elsewhere and copied.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lithify.lang.errors import LaunchError
+from lithify.lang.scalars import SCALARS, Kind, Scalar, bf16, f8e4m3, f8e5m2, scalar_of_dtype
+from lithify.targets.base import Argument, Interface, size_function
+from lithify.targets.memory import Array, aligned_empty
+
+_DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
+_DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 13: "cuda (managed)"}
+# what torch calls the types that DLPack cannot hand to NumPy, and the integer type to view them as
+_TORCH_BITS = {"torch.bfloat16": ("int16", bf16), "torch.float8_e4m3fn": ("uint8", f8e4m3),
+               "torch.float8_e5m2": ("uint8", f8e5m2)}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Call:
+    """The checked arguments of one call: arrays and NumPy scalars in order, and the sizes they determine."""
+
+    values: list[Any]
+    sizes: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Parameter:
+    argument: Argument
+    scalar: Scalar
+    dtype: np.dtype[Any]
+    by_value: bool
+    shape: tuple[int, ...] | None  # None: depends on the sizes
+
+
+class Arguments:
+    """The checks of one interface, prepared once so that a call is quick."""
+
+    def __init__(self, interface: Interface) -> None:
+        self.interface = interface
+        self._parameters = [self._prepare(a) for a in interface.parameters]
+        self._results = [self._prepare(a) for a in interface.results]
+        self._parameter_shapes = [size_function(a.shape, interface.sizes) for a in interface.parameters]
+        self._result_shapes = [size_function(a.shape, interface.sizes) for a in interface.results]
+        self._symbolic = bool(interface.sizes)
+
+    @staticmethod
+    def _prepare(argument: Argument) -> _Parameter:
+        scalar = SCALARS[argument.scalar]
+        known = all(isinstance(d, int) for d in argument.shape)
+        shape = tuple(int(d) for d in argument.shape) if known else None
+        return _Parameter(argument, scalar, scalar.dtype, argument.role == "scalar", shape)
+
+    # ---- inputs ------------------------------------------------------------------------------------------------
+
+    def check(self, arguments: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Call:
+        """The arguments as contiguous arrays and scalars; raises LaunchError where one does not fit."""
+        if len(arguments) != len(self._parameters):
+            names = ", ".join(p.argument.name for p in self._parameters)
+            raise LaunchError(
+                f"{self.interface.name} takes {len(self._parameters)} argument(s) ({names}), {len(arguments)} given"
+            )
+        values = [
+            _scalar(value, p) if p.by_value else _array(value, p)
+            for value, p in zip(arguments, self._parameters, strict=True)
+        ]
+        solved: Mapping[str, int] = self._solve(values, sizes or {}) if self._symbolic or sizes else {}
+        for value, parameter, shape_of in zip(values, self._parameters, self._parameter_shapes, strict=True):
+            if parameter.by_value:
+                continue
+            shape = parameter.shape if parameter.shape is not None else shape_of(solved)
+            if value.shape != shape:
+                raise LaunchError(_wrong_shape(self.interface, parameter, value.shape, shape, solved))
+        return Call(values, solved)
+
+    def _solve(self, values: list[Any], given: Mapping[str, int]) -> Mapping[str, int]:
+        interface = self.interface
+        unknown = given.keys() - set(interface.sizes)
+        if unknown:
+            known = ", ".join(interface.sizes) or "none"
+            raise LaunchError(f"{interface.name} has no size {', '.join(sorted(unknown))}; its sizes are: {known}")
+        solved = dict(given)
+        for source in interface.sources:
+            shape = values[source.parameter].shape
+            name = interface.parameters[source.parameter].name
+            if len(shape) <= source.dim:
+                continue  # reported with both shapes by the caller
+            value, rest = divmod(shape[source.dim] - source.offset, source.factor)
+            if rest or value < 0:
+                text = interface.parameters[source.parameter].shape[source.dim]
+                raise LaunchError(
+                    f"dimension {source.dim} of argument {name} is {shape[source.dim]}, which is not {text} for any "
+                    f"size {source.size}"
+                )
+            if solved.setdefault(source.size, value) != value:
+                raise LaunchError(
+                    f"size {source.size} is given as {solved[source.size]}, but dimension {source.dim} of argument "
+                    f"{name} makes it {value}"
+                )
+        missing = [n for n in interface.sizes if n not in solved]
+        if missing:
+            raise LaunchError(
+                f"the size(s) {', '.join(missing)} of {interface.name} do not follow from the arguments",
+                hint="give them with the call: sizes={" + ", ".join(f'"{n}": ..' for n in missing) + "}",
+            )
+        return solved
+
+    # ---- results -----------------------------------------------------------------------------------------------
+
+    def results(self, out: Any, call: Call) -> tuple[list[Array], list[tuple[Array, Array]]]:
+        """Arrays to write the results into, and (where to copy to, from) for those that cannot be written in place."""
+        shapes = [
+            p.shape if p.shape is not None else shape_of(call.sizes)
+            for p, shape_of in zip(self._results, self._result_shapes, strict=True)
+        ]
+        if out is None:
+            return [aligned_empty(s, p.dtype) for s, p in zip(shapes, self._results, strict=True)], []
+        given = tuple(out) if isinstance(out, tuple | list) else (out,)
+        if len(given) != len(shapes):
+            raise LaunchError(
+                f"{self.interface.name} has {len(shapes)} result(s), out has {len(given)}",
+                hint="give a tuple with one array a result",
+            )
+        arrays: list[Array] = []
+        copies: list[tuple[Array, Array]] = []
+        for target, shape, parameter in zip(given, shapes, self._results, strict=True):
+            array = _output(target, parameter, shape)
+            self._refuse_overlap(array, parameter, call, given[: len(arrays)])
+            if array.flags.c_contiguous:
+                arrays.append(array)
+            else:
+                arrays.append(aligned_empty(shape, parameter.dtype))
+                copies.append((array, arrays[-1]))
+        return arrays, copies
+
+    def _refuse_overlap(self, array: Array, result: _Parameter, call: Call, others: Sequence[Any]) -> None:
+        for value, parameter in zip(call.values, self._parameters, strict=True):
+            if not parameter.by_value and np.may_share_memory(array, value):
+                raise LaunchError(
+                    f"out for {result.argument.name} shares memory with argument {parameter.argument.name}",
+                    hint="give another array: results are written while arguments are still read",
+                )
+        for other in others:
+            if np.may_share_memory(array, _foreign(other, "out")):
+                raise LaunchError(f"out for {result.argument.name} shares memory with another result")
+
+
+def describe(value: Any) -> str:
+    """Type and shape of an array, in the notation of the language."""
+    try:
+        element = str(scalar_of_dtype(value.dtype))
+    except KeyError:
+        element = str(value.dtype)
+    return ".".join([*map(str, value.shape), element])
+
+
+def _wrong_shape(
+    interface: Interface,
+    parameter: _Parameter,
+    given: tuple[int, ...],
+    shape: tuple[int, ...],
+    sizes: Mapping[str, int],
+) -> str:
+    name = parameter.argument.name
+    wanted = ".".join([*map(str, shape), parameter.scalar.name])
+    got = ".".join([*map(str, given), parameter.scalar.name])
+    text = f"argument {name} of {interface.name} is {got}, but it takes {wanted}"
+    if parameter.shape is None:
+        symbols = ".".join(map(str, parameter.argument.shape))
+        text += f" ({symbols} for " + ", ".join(f"{n} = {v}" for n, v in sizes.items()) + ")"
+    return text
+
+
+def _array(value: Any, parameter: _Parameter) -> Array:
+    array = value if type(value) is np.ndarray else _foreign(value, parameter.argument.name)
+    if array.dtype != parameter.dtype:
+        if not parameter.argument.shape and array.ndim == 0 and not isinstance(value, np.ndarray):
+            array = np.asarray(_scalar(value, parameter))
+        else:
+            _wrong_type(array, parameter)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _wrong_type(array: Array, parameter: _Parameter) -> None:
+    name, wanted = parameter.argument.name, parameter.scalar
+    if array.dtype.newbyteorder("=") == parameter.dtype:
+        raise LaunchError(
+            f"argument {name} has the other byte order ({array.dtype})",
+            hint=f"convert it: {name}.astype({name}.dtype.newbyteorder('='))",
+        )
+    shape = "".join(f"{d}." for d in parameter.argument.shape)
+    raise LaunchError(
+        f"argument {name} is {describe(array)}, but the program takes {shape}{wanted}",
+        hint=f"convert it: {name}.astype({_dtype_name(wanted)})",
+    )
+
+
+def _dtype_name(scalar: Scalar) -> str:
+    package = "np" if scalar.dtype.isbuiltin == 1 else "ml_dtypes"
+    return f"{package}.{scalar.dtype.name}"
+
+
+def _foreign(value: Any, name: str) -> Array:
+    """An array of another library, or a number, as a NumPy array that shares its memory where possible."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise LaunchError(f"argument {name} is a masked array; its mask would be lost", hint="use .filled(..)")
+    if isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
+        return np.asarray(value)
+    if not hasattr(value, "__dlpack__"):
+        raise LaunchError(
+            f"argument {name} is a {type(value).__name__}, neither an array (NumPy or DLPack) nor a number",
+            hint="make it an array: np.asarray(.., dtype)",
+        )
+    device = value.__dlpack_device__()
+    if int(device[0]) not in _DLPACK_CPU:
+        where = _DEVICES.get(int(device[0]), f"device kind {int(device[0])}")
+        raise LaunchError(f"argument {name} lies on {where}:{device[1]}, not in the memory of the CPU")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach()
+        bits = _TORCH_BITS.get(str(value.dtype))
+        if bits is not None:
+            array: Array = value.view(getattr(torch, bits[0])).numpy().view(bits[1].dtype)
+            return array
+        array = value.resolve_conj().resolve_neg().numpy()
+        return array
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        if hasattr(value, "__array__"):  # bfloat16 of libraries that know ml_dtypes
+            return np.asarray(value)
+        raise LaunchError(f"argument {name} cannot be read through DLPack: {error}") from error
+
+
+def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array:
+    name = parameter.argument.name
+    array = _foreign(target, f"out ({name})")
+    wanted = ".".join([*map(str, shape), parameter.scalar.name])
+    if not isinstance(target, np.ndarray) and not hasattr(target, "__dlpack__"):
+        raise LaunchError(f"out for {name} is a {type(target).__name__}, not an array")
+    if array.dtype != parameter.dtype or array.shape != shape:
+        raise LaunchError(f"out for {name} is {describe(array)}, but the result is {wanted}")
+    if not array.flags.writeable:
+        raise LaunchError(f"out for {name} is read-only")
+    if array.size > 1 and not array.flags.c_contiguous and _repeats(array):
+        raise LaunchError(f"out for {name} has elements that share memory (a broadcast or overlapping view)")
+    return array
+
+
+def _repeats(array: Array) -> bool:
+    """Whether two elements may share memory: each stride must reach past all that smaller strides cover."""
+    reach = array.itemsize
+    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return True
+        reach = stride * extent
+    return False
+
+
+def _scalar(value: Any, parameter: _Parameter) -> Any:
+    """A number as a NumPy scalar of the parameter's type; numbers that it cannot hold are refused."""
+    scalar, name = parameter.scalar, parameter.argument.name
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__dlpack__"):
+        array = _foreign(value, name)
+        if array.size != 1 or array.ndim:
+            raise LaunchError(f"argument {name} is {describe(array)}, but the program takes the scalar {scalar}")
+        if array.dtype == parameter.dtype:
+            return array[()]
+        value = array.item()
+    kinds = _ACCEPTED[scalar.kind]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and scalar.kind is not Kind.BOOL):
+        raise LaunchError(f"argument {name} is {value!r} ({type(value).__name__}), but the program takes {scalar}")
+    if scalar.is_integer and not scalar.limits[0] <= value <= scalar.limits[1]:
+        raise LaunchError(f"argument {name} is {value}, which {scalar} cannot hold ({scalar.limits})")
+    return parameter.dtype.type(value)
+
+
+_ACCEPTED: dict[Kind, tuple[type, ...]] = {
+    Kind.BOOL: (bool,),
+    Kind.SIGNED: (int,),
+    Kind.UNSIGNED: (int,),
+    Kind.FLOAT: (int, float),
+    Kind.COMPLEX: (int, float, complex),
+}

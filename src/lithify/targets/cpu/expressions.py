@@ -1,0 +1,396 @@
+"""Index normal forms, guards and values of the kernel language in LLVM IR.
+
+Inside `Lanes` an index is a vector; how it depends on the lane decides what an access is: not at all, one scalar for
+all lanes; with coefficient 1, a contiguous vector; with -1, a reversed one; otherwise a gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor, const
+from lithify.kernel import ir
+from lithify.lang.errors import Rejected
+from lithify.lang.scalars import Scalar, bool_, i64
+from lithify.targets.cpu import operators
+from lithify.targets.cpu.builder import Builder, Module, Value, suffix
+from lithify.targets.cpu.conversion import Parts, convert, memory_kind, part_scalar, register_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where a load or store goes: `stride` is the lane's coefficient, None when the index is no linear form of it."""
+
+    buffer: ir.Buffer
+    index: Expr
+    stride: int | None
+
+
+class Emitter(Builder):
+    """Prints values of the kernel language into one function.
+
+    `pointers` and `scalars` say where buffers are; `variables` holds the loop variables and sizes in scope.
+    """
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self.pointers: dict[ir.Buffer, Value] = {}
+        self.alignments: dict[ir.Buffer, int] = {}  # bytes that the pointers are known to be multiples of
+        self.scalars: dict[ir.Buffer, Parts] = {}
+        self.variables: dict[Variable, Value] = {}
+        self.lane: Variable | None = None
+        self.width = 0
+        self.mask: Value | None = None  # of the enclosing Ifs whose guards depend on the lane
+        self._indices: dict[Expr, Value] = {}
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is forgotten at the end: it does not dominate what follows."""
+        saved = dict(self._indices)
+        try:
+            yield
+        finally:
+            self._indices = saved
+
+    @contextmanager
+    def lanes(self, variable: Variable, width: int) -> Iterator[None]:
+        """Inside, `variable` is the lane."""
+        if self.lane is not None:
+            raise Rejected("a map[vec] inside a map[vec]", hint="make one of them seq or unroll")
+        with self.scope():
+            self.lane, self.width = variable, width
+            try:
+                yield
+            finally:
+                self.lane, self.width = None, 0
+
+    # ---- indices -----------------------------------------------------------------------------------------------
+
+    def depends_on_lane(self, *forms: Expr) -> bool:
+        """Whether any of the forms has different values in different lanes."""
+        return self.lane is not None and any(self.lane in form.variables() for form in forms)
+
+    def index(self, form: Expr) -> Value:
+        """A form as an i64; a vector where it depends on the lane."""
+        found = self._indices.get(form)
+        if found is not None:
+            return found
+        total: Value | None = None
+        for monomial, coefficient in form.terms:
+            term = self._atom(monomial[0])
+            for atom in monomial[1:]:
+                term = self._integer("mul nsw", term, self._atom(atom))
+            if coefficient != 1:
+                term = self._integer("mul nsw", term, term.like(coefficient))
+            total = term if total is None else self._integer("add nsw", total, term)
+        if total is None:
+            return self.constant("i64", form.offset)
+        if form.offset:
+            total = self._integer("add nsw", total, total.like(form.offset))
+        self._indices[form] = total
+        return total
+
+    def _integer(self, operation: str, a: Value, b: Value) -> Value:
+        return self.binary(operation, a, b)
+
+    def _atom(self, atom: Atom) -> Value:
+        found = self._indices.get(atom.expr)
+        if found is None:
+            found = self._indices[atom.expr] = self._compute_atom(atom)
+        return found
+
+    def _compute_atom(self, atom: Atom) -> Value:
+        if isinstance(atom, Variable):
+            if atom is self.lane:
+                return self.vector("i64", range(self.width))
+            return self.variables[atom]
+        if isinstance(atom, Floor):
+            return self._floor(atom)
+        if isinstance(atom, Min):
+            a, b = self.index(atom.left), self.index(atom.right)
+            return a.compare("lt", b).choose(a, b)
+        if isinstance(atom, Xor):
+            return self.index(atom.left) ^ self.index(atom.right)
+        if isinstance(atom, Loaded):
+            if not isinstance(atom.buffer, ir.Buffer):
+                raise AssertionError(f"{atom} is loaded from {atom.buffer!r}, which is no buffer of the kernel")
+            return self.value(ir.Load(atom.buffer, atom.index), i64)[0]
+        raise AssertionError(f"{atom} is no atom that the CPU knows")
+
+    def _floor(self, atom: Floor) -> Value:
+        numerator, divisor = self.index(atom.numerator), self.index(atom.divisor)
+        if atom.numerator.lo >= 0:
+            return self.binary("udiv", numerator, divisor)
+        constant = atom.divisor.constant
+        if constant is not None and constant & (constant - 1) == 0:
+            return numerator.ashr(constant.bit_length() - 1)
+        quotient = self.binary("sdiv", numerator, divisor)
+        rest = numerator - quotient * divisor
+        return rest.compare("lt", 0).choose(quotient - 1, quotient)
+
+    # ---- guards ------------------------------------------------------------------------------------------------
+
+    def guard(self, conditions: ir.Guard) -> tuple[Value | None, Value | None]:
+        """The conjunction of the conditions: what is the same in all lanes, and what is not (i1, vector of i1)."""
+        scalar: Value | None = None
+        vector: Value | None = None
+        for form in conditions:
+            if self.depends_on_lane(form):
+                one = self._lane_condition(form)
+                vector = one if vector is None else vector & one
+            else:
+                one = self.index(form).compare("ge", 0)
+                scalar = one if scalar is None else scalar & one
+        return scalar, vector
+
+    def _lane_condition(self, form: Expr) -> Value:
+        assert self.lane is not None
+        stride = form.coefficient(self.lane)
+        if stride not in (1, -1):
+            return self.index(form).compare("ge", 0)
+        # lane <= base or lane >= -base, compared in 32 bits, which is half the work
+        base = self.index(form - self.lane.expr * stride)
+        limit = self.constant("i64", self.width)
+        base = self.intrinsic("smax", self.intrinsic("smin", base, limit), self.constant("i64", -self.width - 1))
+        short = base.cast("trunc", "i32")
+        numbers = self.vector("i32", range(self.width))
+        return numbers.compare("le", short) if stride < 0 else numbers.compare("ge", -short)
+
+    def lane_mask(self, conditions: ir.Guard) -> Value | None:
+        """The conditions and the enclosing masks as one vector of i1; None where everything holds."""
+        scalar, vector = self.guard(conditions)
+        parts = [v.splat(self.width) for v in (self.mask, vector, scalar) if v is not None]
+        if not parts:
+            return None
+        result = parts[0]
+        for part in parts[1:]:
+            result = result & part
+        return result
+
+    # ---- values ------------------------------------------------------------------------------------------------
+
+    def value(self, value: ir.Value, target: Scalar | None = None) -> Parts:
+        """The parts of a value, converted to `target` if that is given."""
+        parts = self._value(value)
+        return parts if target is None else convert(parts, value.scalar, target, self)
+
+    def _value(self, value: ir.Value) -> Parts:
+        if isinstance(value, ir.Constant):
+            return self._constant(value)
+        if isinstance(value, ir.IndexValue):
+            return convert((self.index(value.index),), i64, value.scalar, self)
+        if isinstance(value, ir.Load):
+            return self._load(value)
+        if isinstance(value, ir.Choose):
+            return self._choose(value)
+        operands = [(self._value(v), v.scalar) for v in value.operands]
+        return operators.apply(self, value.operator, operands, value.scalar)
+
+    def _constant(self, constant: ir.Constant) -> Parts:
+        scalar, value = constant.scalar, constant.value
+        if scalar.is_complex:
+            kind = register_kind(scalar)
+            number = complex(value)
+            return self.constant(kind, number.real), self.constant(kind, number.imag)
+        kind = register_kind(scalar)
+        if scalar.is_float and kind.startswith("i"):  # stored as bits
+            return (self.constant(kind, int(np.array(value, scalar.dtype).view(f"u{scalar.bytes}"))),)
+        if scalar.is_float:
+            with np.errstate(over="ignore"):
+                return (self.constant(kind, float(np.array(value).astype(scalar.dtype))),)
+        return (self.constant(kind, value),)
+
+    def _choose(self, choice: ir.Choose) -> Parts:
+        scalar, vector = self.guard(choice.guard)
+        then, otherwise = self._value(choice.then), self._value(choice.otherwise)
+        if scalar is not None and vector is not None:
+            condition: Value | None = vector & scalar
+        else:
+            condition = scalar if vector is None else vector
+        if condition is None:
+            return then
+        return tuple(condition.choose(t, o) for t, o in zip(then, otherwise, strict=True))
+
+    # ---- memory ------------------------------------------------------------------------------------------------
+
+    def access(self, buffer: ir.Buffer, index: ir.Index) -> Access:
+        """The linear place of an element, row-major."""
+        if len(index) != len(buffer.shape):
+            raise AssertionError(f"{buffer} has {len(buffer.shape)} dimensions, indexed by {len(index)}")
+        linear = const(0)
+        for position, extent in zip(index, buffer.shape, strict=True):
+            linear = linear * extent + position
+        stride = 0 if self.lane is None else linear.coefficient(self.lane)
+        return Access(buffer, linear, stride)
+
+    def alignment(self, access: Access, lowest: Expr) -> int:
+        """Bytes that divide the address of `lowest`: gcd of its coefficients and of its base."""
+        return gcd(lowest.alignment * access.buffer.scalar.bytes, self.alignments[access.buffer])
+
+    def address(self, access: Access, index: Expr) -> Value:
+        """The address of the element at a scalar index."""
+        buffer = access.buffer
+        kind = memory_kind(buffer.scalar)
+        steps = 2 if buffer.scalar.is_complex else 1
+        offset = self.index(index * steps)
+        base = self.pointers[buffer]
+        return Value(self, "ptr", 0, self.emit(f"getelementptr inbounds {kind}, {base.typed}, {offset.typed}"))
+
+    def addresses(self, access: Access) -> Value:
+        """One address a lane."""
+        buffer = access.buffer
+        kind = memory_kind(buffer.scalar)
+        offset = self.index(access.index * (2 if buffer.scalar.is_complex else 1))
+        text = self.emit(f"getelementptr inbounds {kind}, {self.pointers[buffer].typed}, {offset.typed}")
+        return Value(self, "ptr", self.width, text)
+
+    def lowest(self, access: Access) -> Expr:
+        """The index of the lane with the lowest address of a contiguous access."""
+        assert self.lane is not None and access.stride is not None
+        base = access.index - self.lane.expr * access.stride
+        return base if access.stride > 0 else base - (self.width - 1)
+
+    def _load(self, load: ir.Load) -> Parts:
+        buffer = load.buffer
+        if buffer in self.scalars:
+            return self.scalars[buffer]
+        access = self.access(buffer, load.index)
+        varies = self.depends_on_lane(access.index, *load.guard) or (self.lane is not None and access.stride is None)
+        if not varies:
+            return self._load_one(load, access)
+        fill = self._fill(load)
+        mask = self.lane_mask(load.guard)
+        if access.stride in (1, -1):
+            parts = self._load_contiguous(access, mask)
+        else:
+            parts = self._gather(access, mask)
+        parts = tuple(self.from_memory(p, buffer.scalar) for p in parts)
+        if load.guard and load.fill is not None:
+            own = self._own_mask(load.guard)
+            parts = tuple(own.choose(p, f) for p, f in zip(parts, fill, strict=True))
+        return parts
+
+    def _own_mask(self, conditions: ir.Guard) -> Value:
+        scalar, vector = self.guard(conditions)
+        if scalar is None or vector is None:
+            result = vector if scalar is None else scalar
+            assert result is not None
+            return result
+        return vector & scalar
+
+    def _fill(self, load: ir.Load) -> Parts:
+        if load.fill is not None:
+            return self.value(load.fill, load.scalar)
+        zero = self.constant(register_kind(load.scalar), 0)
+        return (zero, zero) if load.scalar.is_complex else (zero,)
+
+    def from_memory(self, value: Value, scalar: Scalar) -> Value:
+        """A loaded element as it is kept in registers."""
+        return value.compare("ne", 0) if scalar is bool_ else value
+
+    def _load_one(self, load: ir.Load, access: Access) -> Parts:
+        """One element for all lanes; under a guard, by a branch around the load."""
+        condition, _ = self.guard(load.guard)
+        if condition is None:
+            return self._load_scalar(access)
+        fill = self._fill(load)
+        label = self.fresh("load")
+        before = self.block
+        self.line(f"br i1 {condition.text}, label %{label}, label %{label}.end")
+        self.start(label)
+        with self.scope():
+            loaded = self._load_scalar(access)
+            inside = self.block
+            self.line(f"br label %{label}.end")
+        self.start(f"{label}.end")
+        return tuple(
+            Value(self, p.kind, 0, self.emit(f"phi {p.kind} [ {p.text}, %{inside} ], [ {f.text}, %{before} ]"))
+            for p, f in zip(loaded, fill, strict=True)
+        )
+
+    def _load_scalar(self, access: Access) -> Parts:
+        buffer = access.buffer
+        kind = memory_kind(buffer.scalar)
+        address = self.address(access, access.index)
+        size = buffer.scalar.bytes
+        if not buffer.scalar.is_complex:
+            align = min(size, self.alignments[buffer])
+            return (self.from_memory(self._raw(kind, 0, address, align), buffer.scalar),)
+        second = Value(self, "ptr", 0, self.emit(f"getelementptr inbounds {kind}, {address.typed}, i64 1"))
+        align = part_scalar(buffer.scalar).bytes
+        return self._raw(kind, 0, address, align), self._raw(kind, 0, second, align)
+
+    def _raw(self, kind: str, lanes: int, address: Value, align: int) -> Value:
+        result = Value(self, kind, lanes, "")
+        return Value(self, kind, lanes, self.emit(f"load {result.type}, {address.typed}, align {align}"))
+
+    def _load_contiguous(self, access: Access, mask: Value | None) -> Parts:
+        buffer, w = access.buffer, self.width
+        parts = 2 if buffer.scalar.is_complex else 1
+        kind, lowest = memory_kind(buffer.scalar), self.lowest(access)
+        address, align = self.address(access, lowest), self.alignment(access, lowest)
+        reverse = access.stride == -1
+        if mask is not None and reverse:
+            mask = self.shuffle(mask, range(w - 1, -1, -1))
+        if mask is None:
+            whole = self._raw(kind, w * parts, address, align)
+        else:
+            if parts == 2:
+                mask = self.shuffle(mask, [i // 2 for i in range(2 * w)])
+            whole = self._masked_load(kind, address, align, mask)
+        order = range(w - 1, -1, -1) if reverse else range(w)
+        if parts == 1:
+            return (self.shuffle(whole, order) if reverse else whole,)
+        return tuple(self.shuffle(whole, [2 * i + k for i in order]) for k in range(2))
+
+    def _masked_load(self, kind: str, address: Value, align: int, mask: Value) -> Value:
+        result = Value(self, kind, mask.lanes, "")
+        name = f"@llvm.masked.load.{suffix(kind, mask.lanes)}.p0"
+        self.declare(f"declare {result.type} {name}(ptr, {mask.type}, {result.type})")
+        text = self.emit(
+            f"call {result.type} {name}(ptr align {align} {address.text}, {mask.typed}, {result.type} zeroinitializer)"
+        )
+        return Value(self, kind, mask.lanes, text)
+
+    def _gather(self, access: Access, mask: Value | None) -> Parts:
+        buffer, w = access.buffer, self.width
+        if access.stride == 0:  # one address, but the guard differs from lane to lane
+            taken = self.constant("i1", True, w) if mask is None else mask
+            base = self.address(access, access.index).splat(w)
+        else:
+            taken = self.constant("i1", True, w) if mask is None else mask
+            base = self.addresses(access)
+        kind = memory_kind(buffer.scalar)
+        addresses = [base]
+        if buffer.scalar.is_complex:
+            text = self.emit(f"getelementptr inbounds {kind}, {base.typed}, i64 1")
+            addresses.append(Value(self, "ptr", w, text))
+        return tuple(self._gather_part(kind, a, taken) for a in addresses)
+
+    def _gather_part(self, kind: str, addresses: Value, mask: Value) -> Value:
+        w = self.width
+        result = Value(self, kind, w, "")
+        align = _natural(kind)
+        name = f"@llvm.masked.gather.{suffix(kind, w)}.v{w}p0"
+        self.declare(f"declare {result.type} {name}(<{w} x ptr>, {mask.type}, {result.type})")
+        operands = f"<{w} x ptr> align {align} {addresses.text}, {mask.typed}, {result.type} zeroinitializer"
+        return Value(self, kind, w, self.emit(f"call {result.type} {name}({operands})"))
+
+    def shuffle(self, value: Value, order: range | list[int]) -> Value:
+        """The lanes of a vector in another order."""
+        indices = "<" + ", ".join(f"i32 {i}" for i in order) + ">"
+        text = self.emit(f"shufflevector {value.typed}, {value.type} poison, <{len(order)} x i32> {indices}")
+        return Value(self, value.kind, len(order), text)
+
+    def bind(self, values: Mapping[Variable, Value]) -> None:
+        """Variables in scope from here on."""
+        self.variables.update(values)
+
+
+def _natural(kind: str) -> int:
+    return {"half": 2, "float": 4, "double": 8}.get(kind) or int(kind[1:]) // 8

@@ -1,0 +1,21 @@
+"""The numbers that decide: when threads pay, in what pieces they work, when stores pass the caches."""
+
+# Work (operations, plus `BYTE_WORK` for every byte moved) below which a parallel loop runs on the calling thread.
+LEAST_WORK = 1 << 20
+BYTE_WORK = 4
+
+# Operations that cost much more than an addition.
+COSTLY = {"exp": 12, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 20, "erf": 20, "pow": 40, "div": 4, "rem": 8,
+          "sqrt": 6, "rsqrt": 8}  # fmt: skip
+
+# Pieces of a parallel loop a thread takes in turn, so that a delayed thread leaves work to the others.
+PIECES = 8
+
+# Results of at least this many bytes, which the caches cannot hold, are written past them.
+STREAMED_BYTES = 64 << 20
+
+# Private arrays above this size are allocated per thread rather than on the stack.
+LARGEST_ON_STACK = 1 << 16
+
+# Every buffer that we allocate starts at a multiple of this.
+ALIGNMENT = 64

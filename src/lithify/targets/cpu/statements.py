@@ -1,0 +1,312 @@
+"""Statements of the kernel language in LLVM IR: loops, lanes, stores, atomic updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lithify.arith import Expr, Variable
+from lithify.kernel import ir
+from lithify.lang.errors import Rejected
+from lithify.lang.scalars import Kind, Scalar, bool_, f32, f64
+from lithify.targets.cpu import operators
+from lithify.targets.cpu.builder import Module, Value, suffix
+from lithify.targets.cpu.conversion import Parts, memory_kind, part_scalar
+from lithify.targets.cpu.expressions import Access, Emitter
+
+
+class StatementEmitter(Emitter):
+    """Prints statements into one function. Buffers in `streamed` are written past the caches."""
+
+    def __init__(self, module: Module, streamed: frozenset[ir.Buffer] = frozenset()) -> None:
+        super().__init__(module)
+        self.streamed = streamed
+        self.streams = False  # whether a store past the caches was printed
+
+    def statements(self, block: ir.Block) -> None:
+        """The statements one after another."""
+        for statement in block:
+            self._statement(statement)
+
+    def _statement(self, statement: ir.Statement) -> None:
+        if isinstance(statement, ir.Store):
+            self._store(statement)
+        elif isinstance(statement, ir.Loop):
+            self._loop(statement)
+        elif isinstance(statement, ir.Lanes) and statement.width == 1:
+            self.bind({statement.variable: self.constant("i64", 0)})
+            self.statements(statement.body)
+        elif isinstance(statement, ir.Lanes):
+            with self.lanes(statement.variable, statement.width):
+                self.statements(statement.body)
+        elif isinstance(statement, ir.If):
+            self._if(statement)
+        elif isinstance(statement, ir.AtomicUpdate):
+            self._atomic(statement)
+        elif isinstance(statement, ir.Async):
+            self.statements(statement.body)  # there is no copy engine: the copies happen at once
+        elif not isinstance(statement, ir.Barrier | ir.Commit | ir.Wait):  # one item a group: nothing to wait for
+            raise AssertionError(f"no such statement on a CPU: {statement}")
+
+    # ---- control -----------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: ir.Loop) -> None:
+        if self.depends_on_lane(loop.extent):
+            raise Rejected(f"the length {loop.extent} of a loop differs from lane to lane", hint="use map[seq] outside")
+        if loop.extent.constant == 1:
+            with self.scope():
+                self.bind({loop.variable: self.constant("i64", 0)})
+                self.statements(loop.body)
+            return
+        self.counted(loop.variable, loop.extent, lambda: self.statements(loop.body))
+
+    def counted(self, variable: Variable, extent: Expr, body: Callable[[], None]) -> None:
+        """A loop that runs `body` with `variable` bound; skipped where the extent may be 0."""
+        end = self.index(extent)
+        label = None
+        if extent.lo < 1:
+            label = self.fresh("some")
+            positive = end.compare("gt", 0)
+            self.line(f"br i1 {positive.text}, label %{label}, label %{label}.none")
+            self.start(label)
+        with self.scope():
+            frame = self.loop(end)
+            self.bind({variable: frame.index})
+            body()
+            frame.close()
+        if label is not None:
+            self.line(f"br label %{label}.none")
+            self.start(f"{label}.none")
+
+    def _if(self, statement: ir.If) -> None:
+        scalar, vector = self.guard(statement.guard)
+        if vector is None:
+            if scalar is None:
+                self.statements(statement.body)
+            else:
+                otherwise = (lambda: self.statements(statement.otherwise)) if statement.otherwise else None
+                self.branch(scalar, lambda: self.statements(statement.body), otherwise)
+            return
+        inside = vector if scalar is None else vector & scalar
+        outer = self.mask
+        self._masked(inside if outer is None else outer & inside, statement.body)
+        if statement.otherwise:
+            outside = inside ^ True
+            self._masked(outside if outer is None else outer & outside, statement.otherwise)
+
+    def _masked(self, mask: Value, block: ir.Block) -> None:
+        """The block in some lanes; skipped where there are none, so that what all lanes share may be loaded."""
+        name = f"@llvm.vector.reduce.or.{suffix('i1', mask.lanes)}"
+        self.declare(f"declare i1 {name}({mask.type})")
+        some = Value(self, "i1", 0, self.emit(f"call i1 {name}({mask.typed})"))
+        outer, self.mask = self.mask, mask
+        try:
+            self.branch(some, lambda: self.statements(block), None)
+        finally:
+            self.mask = outer
+
+    def branch(self, condition: Value, then: Callable[[], None], otherwise: Callable[[], None] | None) -> None:
+        """Print what runs where a scalar i1 holds, and what runs elsewhere."""
+        label = self.fresh("if")
+        target = f"{label}.else" if otherwise else f"{label}.end"
+        self.line(f"br i1 {condition.text}, label %{label}, label %{target}")
+        for name, body in ((label, then), (target, otherwise)):
+            if body is None:
+                continue
+            self.start(name)
+            with self.scope():
+                body()
+            self.line(f"br label %{label}.end")
+        self.start(f"{label}.end")
+
+    def fence(self) -> None:
+        """Order stores past the caches before what tells others that they are done."""
+        self.line("fence seq_cst")
+
+    # ---- stores ------------------------------------------------------------------------------------------------
+
+    def _store(self, store: ir.Store) -> None:
+        access = self.access(store.buffer, store.index)
+        if self.lane is None or not (
+            self.mask is not None or self.depends_on_lane(access.index, *store.guard) or access.stride is None
+        ):
+            self._store_one(store, access)
+            return
+        if access.stride == 0:
+            raise Rejected(
+                f"all lanes of a map[vec] write the same element {store.buffer}[{access.index}]",
+                hint="reduce over the lanes with seq or unroll",
+            )
+        mask = self.lane_mask(store.guard)
+        values = tuple(
+            to_memory(v, store.buffer.scalar).splat(self.width) for v in self.value(store.value, store.buffer.scalar)
+        )
+        if access.stride in (1, -1):
+            self._store_contiguous(access, values, mask)
+        else:
+            self._scatter(access, values, mask)
+
+    def _store_one(self, store: ir.Store, access: Access) -> None:
+        condition, _ = self.guard(store.guard)
+        if condition is None:
+            self._store_scalar(access, self._one_value(store))
+            return
+        self.branch(condition, lambda: self._store_scalar(access, self._one_value(store)), None)
+
+    def _one_value(self, store: ir.Store) -> Parts:
+        values = self.value(store.value, store.buffer.scalar)
+        if any(v.lanes for v in values):
+            raise Rejected(
+                f"all lanes of a map[vec] write the same element of {store.buffer}",
+                hint="reduce over the lanes with seq or unroll",
+            )
+        return tuple(to_memory(v, store.buffer.scalar) for v in values)
+
+    def _store_scalar(self, access: Access, values: Parts) -> None:
+        scalar = access.buffer.scalar
+        address = self.address(access, access.index)
+        align = part_scalar(scalar).bytes if scalar.is_complex else min(scalar.bytes, self.alignments[access.buffer])
+        self.line(f"store {values[0].typed}, {address.typed}, align {align}")
+        if scalar.is_complex:
+            second = self.emit(f"getelementptr inbounds {memory_kind(scalar)}, {address.typed}, i64 1")
+            self.line(f"store {values[1].typed}, ptr {second}, align {align}")
+
+    def _store_contiguous(self, access: Access, values: Parts, mask: Value | None) -> None:
+        buffer, w = access.buffer, self.width
+        if access.stride == -1:
+            order = range(w - 1, -1, -1)
+            values = tuple(self.shuffle(v, order) for v in values)
+            mask = None if mask is None else self.shuffle(mask, order)
+        if len(values) == 2:
+            both = self.emit(
+                f"shufflevector {values[0].typed}, {values[1].typed}, <{2 * w} x i32> "
+                + "<" + ", ".join(f"i32 {i}, i32 {i + w}" for i in range(w)) + ">"
+            )  # fmt: skip
+            whole = Value(self, values[0].kind, 2 * w, both)
+            mask = None if mask is None else self.shuffle(mask, [i // 2 for i in range(2 * w)])
+        else:
+            whole = values[0]
+        lowest = self.lowest(access)
+        address, align = self.address(access, lowest), self.alignment(access, lowest)
+        if mask is None:
+            past = ""
+            if buffer in self.streamed and _whole_lines(whole, align):
+                past, self.streams = ", !nontemporal !0", True
+            self.line(f"store {whole.typed}, {address.typed}, align {align}{past}")
+            return
+        name = f"@llvm.masked.store.{suffix(whole.kind, whole.lanes)}.p0"
+        self.declare(f"declare void {name}({whole.type}, ptr, {mask.type})")
+        self.line(f"call void {name}({whole.typed}, ptr align {align} {address.text}, {mask.typed})")
+
+    def _scatter(self, access: Access, values: Parts, mask: Value | None) -> None:
+        w = self.width
+        taken = self.constant("i1", True, w) if mask is None else mask
+        addresses = self.addresses(access)
+        kind = values[0].kind
+        align = part_scalar(access.buffer.scalar).bytes if len(values) == 2 else access.buffer.scalar.bytes
+        for k, value in enumerate(values):
+            place = addresses
+            if k:
+                text = self.emit(f"getelementptr inbounds {kind}, {addresses.typed}, i64 1")
+                place = Value(self, "ptr", w, text)
+            name = f"@llvm.masked.scatter.{suffix(kind, w)}.v{w}p0"
+            self.declare(f"declare void {name}({value.type}, <{w} x ptr>, {taken.type})")
+            self.line(f"call void {name}({value.typed}, <{w} x ptr> align {align} {place.text}, {taken.typed})")
+
+    # ---- atomic updates ----------------------------------------------------------------------------------------
+
+    def _atomic(self, update: ir.AtomicUpdate) -> None:
+        if self.lane is None:
+            self._atomic_one(update)
+            return
+        # lane after lane: their elements may coincide
+        lane, width, mask = self.lane, self.width, self.mask
+        if mask is not None:
+            raise Rejected("an atomic update under a condition that differs from lane to lane", hint="use map[seq]")
+        self.lane, self.width = None, 0
+        with self.scope():
+            self._indices.clear()
+            frame = self.loop(self.constant("i64", width))
+            self.bind({lane: frame.index})
+            self._atomic_one(update)
+            frame.close()
+        self.lane, self.width = lane, width
+
+    def _atomic_one(self, update: ir.AtomicUpdate) -> None:
+        condition, _ = self.guard(update.guard)
+        if condition is None:
+            self._atomic_here(update)
+        else:
+            self.branch(condition, lambda: self._atomic_here(update), None)
+
+    def _atomic_here(self, update: ir.AtomicUpdate) -> None:
+        scalar = update.buffer.scalar
+        operand = self.value(update.value, scalar)
+        access = self.access(update.buffer, update.index)
+        address = self.address(access, access.index)
+        operation = _atomic_operation(update.operator.name, scalar)
+        if operation is not None:
+            self.emit(f"atomicrmw {operation} {address.typed}, {operand[0].typed} monotonic, align {scalar.bytes}")
+            return
+        if scalar.bits > 64:
+            raise Rejected(
+                f"no atomic {update.operator.name} on {scalar}", hint="write partial results and combine them"
+            )
+        self._compare_and_exchange(update, scalar, operand, address)
+
+    def _compare_and_exchange(self, update: ir.AtomicUpdate, scalar: Scalar, operand: Parts, address: Value) -> None:
+        bits = f"i{scalar.bits}"
+        label = self.fresh("retry")
+        first = self.emit(f"load {bits}, {address.typed}, align {scalar.bytes}")
+        origin = self.block
+        self.line(f"br label %{label}")
+        self.start(label)
+        place = len(self.lines)
+        self.lines.append("")
+        old = Value(self, bits, 0, f"%{label}.old")
+        now = operators.apply(
+            self, update.operator, [(self._from_bits(old, scalar), scalar), (operand, scalar)], scalar
+        )
+        new = self._bits(now, scalar)
+        pair = self.emit(f"cmpxchg {address.typed}, {old.typed}, {new.typed} monotonic monotonic, align {scalar.bytes}")
+        seen = self.emit(f"extractvalue {{ {bits}, i1 }} {pair}, 0")
+        done = self.emit(f"extractvalue {{ {bits}, i1 }} {pair}, 1")
+        self.lines[place] = f"  {old.text} = phi {bits} [ {first}, %{origin} ], [ {seen}, %{self.block} ]"
+        self.line(f"br i1 {done}, label %{label}.end, label %{label}")
+        self.start(f"{label}.end")
+
+    def _from_bits(self, value: Value, scalar: Scalar) -> Parts:
+        if scalar.is_complex:
+            low = value.cast("trunc", "i32").cast("bitcast", "float")
+            return low, value.lshr(32).cast("trunc", "i32").cast("bitcast", "float")
+        if scalar is bool_:
+            return (value.compare("ne", 0),)
+        return (value.cast("bitcast", memory_kind(scalar)),)
+
+    def _bits(self, parts: Parts, scalar: Scalar) -> Value:
+        if scalar.is_complex:
+            low, high = (p.cast("bitcast", "i32").cast("zext", "i64") for p in parts)
+            return low | high.shl(32)
+        value = to_memory(parts[0], scalar)
+        return value.cast("bitcast", f"i{scalar.bits}")
+
+
+def to_memory(value: Value, scalar: Scalar) -> Value:
+    """A register as it is stored."""
+    return value.cast("zext", "i8") if scalar is bool_ else value
+
+
+def _whole_lines(value: Value, align: int) -> bool:
+    """Whether a store past the caches would be of full, aligned vectors of at least 16 bytes."""
+    width = {"half": 2, "float": 4, "double": 8}.get(value.kind) or int(value.kind[1:]) // 8
+    size = width * value.lanes
+    return size >= 16 and align % min(size, 64) == 0
+
+
+def _atomic_operation(name: str, scalar: Scalar) -> str | None:
+    if scalar in (f32, f64):
+        return {"add": "fadd", "sub": "fsub", "min": "fmin", "max": "fmax"}.get(name)
+    if scalar.is_integer:
+        unsigned = "u" if scalar.kind is Kind.UNSIGNED else ""
+        return {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor",
+                "min": unsigned + "min", "max": unsigned + "max"}.get(name)  # fmt: skip
+    return None
