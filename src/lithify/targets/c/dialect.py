@@ -1,0 +1,103 @@
+"""C11 as a dialect: no vectors (loops over lanes instead), OpenMP for parallel loops where the compiler has it on."""
+
+from __future__ import annotations
+
+from lithify.lang.scalars import (
+    SCALARS,
+    bf16,
+    bool_,
+    complex64,
+    complex128,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i64,
+    u32,
+    u64,
+)
+from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage
+from lithify.targets.cdialect.lowfloats import low_float_helpers
+from lithify.targets.cdialect.text import Template
+
+_INTEGERS = {SCALARS[f"{sign}{bits}"]: f"{'u' if sign == 'u' else ''}int{bits}_t"
+             for sign in "iu" for bits in (8, 16, 32, 64)}  # fmt: skip
+_FUNCTION = "static inline"
+
+
+def _coded(name: str, element: str) -> Storage:
+    return Storage(
+        parameter=element,
+        array=element,
+        load=Template(f"decode_{name}({{pointer}}[{{index}}])"),
+        store=f"{{pointer}}[{{index}}] = ({element})encode_{name}({{value}});",
+    )
+
+
+_BITS = {
+    "bits_of_f32": f"""{_FUNCTION} uint32_t bits_of_f32(float x) {{
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}}""",
+    "f32_of_bits": f"""{_FUNCTION} float f32_of_bits(uint32_t bits) {{
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}}""",
+}
+
+_CONVERT_COMPLEX = {
+    f"convert_{a}_{b}": f"{_FUNCTION} {b} convert_{a}_{b}({a} z) {{ return make_{b}(({p})z.re, ({p})z.im); }}"
+    for a, b, p in (("complex64", "complex128", "double"), ("complex128", "complex64", "float"))
+}
+
+_UPDATED_BY_SYMBOL = {
+    (name, scalar): ("ATOMIC", f"{{pointer}}[{{index}}] {symbol}= {{value}};")
+    for name, symbol in (("add", "+"), ("mul", "*"), ("and", "&"), ("or", "|"), ("xor", "^"))
+    for scalar in (f32, f64, u32, u64)
+    if scalar in (u32, u64) or name in ("add", "mul")
+}
+
+C = Dialect(
+    name="C",
+    types={
+        bool_: "bool",
+        **_INTEGERS,
+        f32: "float",
+        f64: "double",
+        complex64: "complex64",
+        complex128: "complex128",
+    },
+    storage={
+        f16: _coded("f16", "uint16_t"),
+        bf16: _coded("bf16", "uint16_t"),
+        f8e4m3: _coded("f8e4m3", "uint8_t"),
+        f8e5m2: _coded("f8e5m2", "uint8_t"),
+    },
+    index_types={32: "int32_t", 64: "int64_t"},
+    unsigned_index_types={32: "uint32_t", 64: "uint64_t"},
+    literal_suffixes={f32: "f", u32: "u", u64: "u", i64: ""},
+    suffixes={f32: "f", f64: ""},
+    least_integers={32: "INT32_MIN", 64: "INT64_MIN"},
+    operations={},
+    helper_texts=low_float_helpers(_FUNCTION, "uint32_t", "float", "double") | _BITS | _CONVERT_COMPLEX,
+    spaces={},
+    hardware={},
+    barriers={},
+    fences={},
+    atomics=AtomicForms(
+        builtin=_UPDATED_BY_SYMBOL,
+        fallback=("CRITICAL {{ {cell} = {combined}; }}",),
+        bits=frozenset((8, 16, 32, 64)),
+    ),
+    restrict="restrict",
+    function=_FUNCTION,
+    aligned="ALIGNED({bytes})",
+    reserved=frozenset("ALIGNED ATOMIC CRITICAL PARALLEL_FOR LANES workspace size_t ptrdiff_t".split()),
+    lane_pragma="LANES",
+    parallel_pragma="PARALLEL_FOR",
+    stack_bytes=1 << 15,
+    workspace="{t} *const {name} = ({t} *)(workspace + (size_t)thread_number() * {stride} + {offset});",
+)

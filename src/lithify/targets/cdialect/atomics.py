@@ -1,0 +1,53 @@
+"""Indivisible updates of memory that others see."""
+
+from __future__ import annotations
+
+from lithify.kernel.ir import AtomicUpdate
+from lithify.lang.errors import LithifyError
+from lithify.lang.operators import Operator
+from lithify.lang.scalars import Kind, Scalar
+from lithify.targets.cdialect.indices import linear
+from lithify.targets.cdialect.registers import Place
+from lithify.targets.cdialect.text import CHOICE, PRIMARY, Text
+from lithify.targets.cdialect.values import ValuePrinter
+
+
+def atomic_lines(values: ValuePrinter, place: Place, statement: AtomicUpdate) -> list[str]:
+    """The lines of an update, in the form that the dialect has for the operator and the type."""
+    forms = values.dialect.atomics
+    scalar, operator = statement.buffer.scalar, statement.operator
+    value = values.value(statement.value)
+    index = values.indices.text(linear(statement.buffer, statement.index)).text
+    names = {"pointer": place.name, "index": index, "value": value.within(CHOICE + 1)}
+    builtin = forms.builtin.get((operator.name, scalar))
+    if builtin is not None:
+        return [line.format(**names) for line in builtin]
+    if scalar.bits not in forms.bits or scalar.kind is Kind.BOOL or scalar.is_complex:
+        raise LithifyError(f"{values.dialect.name} has no indivisible {operator.name} on {scalar}",
+                           hint="accumulate in a type of 32 or 64 bits")  # fmt: skip
+    cell = Text(f"{place.name}[{index}]")
+    names["cell"] = cell.text
+    names["combined"] = _combined(values, operator, scalar, cell, value).text
+    if forms.helper:
+        names["helper"] = _helper(values, place, operator, scalar)
+    return [line.format(**names) for line in forms.fallback]
+
+
+def _combined(values: ValuePrinter, operator: Operator, scalar: Scalar, a: Text, b: Text) -> Text:
+    return values.template(operator, scalar).fill((a, b), **values.type_names(scalar))
+
+
+def _helper(values: ValuePrinter, place: Place, operator: Operator, scalar: Scalar) -> str:
+    """The function of the preamble that updates one element by comparing and exchanging."""
+    dialect = values.dialect
+    buffer = place.buffer
+    memory = buffer.memory.name if buffer.role == "scratch" else "heap"
+    name = f"atomic_{operator.name}_{scalar.name}_{memory}"
+    now, value = Text("now", PRIMARY), Text("value", PRIMARY)
+    values.own_helpers[name] = dialect.atomics.helper[scalar.bits].format(
+        name=name,
+        space=dialect.spaces[memory],
+        t=dialect.types[scalar],
+        combined=_combined(values, operator, scalar, now, value).text,
+    )
+    return name

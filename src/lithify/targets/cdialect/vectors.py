@@ -1,0 +1,513 @@
+"""Values for all lanes at once, in languages that have vectors.
+
+A value that does not mention the lane stays scalar until it meets one that does. Truth values of vectors are masks: -1
+or 0 in integers, as wide as what was compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from lithify.arith import Expr, Variable
+from lithify.kernel.ir import Apply, AtomicUpdate, Choose, Guard, IndexValue, Load, Store, Value
+from lithify.lang.operators import Typing
+from lithify.lang.scalars import SCALARS, Scalar, bool_
+from lithify.targets.cdialect.dialect import Dialect, VectorForms, computed, is_rounded
+from lithify.targets.cdialect.indices import linear
+from lithify.targets.cdialect.operations import OPERATIONS
+from lithify.targets.cdialect.registers import Place
+from lithify.targets.cdialect.text import BITS, CHOICE, EQUALITY, PLUS, PRIMARY, RELATION, UNARY, Text
+from lithify.targets.cdialect.values import ValuePrinter
+from lithify.targets.cdialect.walk import depends, subvalues
+
+_SIGNED = {8: SCALARS["i8"], 16: SCALARS["i16"], 32: SCALARS["i32"], 64: SCALARS["i64"]}
+_UNSIGNED = {8: SCALARS["u8"], 16: SCALARS["u16"], 32: SCALARS["u32"], 64: SCALARS["u64"]}
+
+
+class Vector(NamedTuple):
+    """A value of a vector statement: of all lanes (`wide`), or the same for all of them.
+
+    `mask` is the width in bits of the integers of a wide truth value.
+    """
+
+    text: Text
+    scalar: Scalar
+    wide: bool
+    mask: int = 0
+
+
+class Scope:
+    """Where statements go, and the names for their temporaries."""
+
+    def __init__(self, line: Callable[[str], None], fresh: Callable[[str], str], release: Callable[[str], None]) -> None:
+        self.line, self.fresh, self.release = line, fresh, release
+
+
+class VectorPrinter:
+    """Writes one store for all lanes of a vector."""
+
+    def __init__(self, values: ValuePrinter, scope: Scope, lane: Variable, width: int) -> None:
+        forms = values.dialect.vectors
+        assert forms is not None
+        self.forms: VectorForms = forms
+        self.dialect: Dialect = values.dialect
+        self.values, self.scope, self.lane, self.width = values, scope, lane, width
+        self._temporaries: list[str] = []
+
+    # ---- statements -------------------------------------------------------------------------------------------
+
+    def store(self, statement: Store) -> None:
+        """buffer[index] := value for all lanes."""
+        value = self.widened(self.value(statement.value))
+        place = self.values.places[statement.buffer]
+        position = linear(statement.buffer, statement.index)
+        common, own = self._divide(statement.guard)
+        with self._under(common):
+            if place.cells is not None:
+                self._assign(place, position.offset, value, own)
+            elif not own and position.coefficient(self.lane) == 1 and self._storable(place):
+                self.scope.line(self._vector_store(place, position, value))
+            else:
+                self._scatter(place, position, value, own)
+        self.release()
+
+    def release(self) -> None:
+        """The temporaries of the statement are no longer needed."""
+        for name in self._temporaries:
+            self.scope.release(name)
+        self._temporaries.clear()
+
+    @contextmanager
+    def _under(self, guard: Guard) -> Iterator[None]:
+        if guard:
+            self.scope.line(f"if ({self.values.indices.conditions(guard).text}) {{")
+        yield
+        if guard:
+            self.scope.line("}")
+
+    def _divide(self, guard: Guard) -> tuple[Guard, Guard]:
+        """The conditions that are the same for all lanes, and the others."""
+        common = tuple(e for e in guard if self.lane not in e.variables())
+        return common, tuple(e for e in guard if self.lane in e.variables())
+
+    def _assign(self, place: Place, start: int, value: Vector, guard: Guard) -> None:
+        assert place.cells is not None
+        name = place.cells[start][0]
+        if guard:
+            mask = self._as_mask(self.mask(guard), self._element_bits(value))
+            text = f"select({name}, {value.text.text}, {mask.text})"
+        else:
+            text = value.text.text
+        self.scope.line(f"{name} = {text};")
+
+    def _storable(self, place: Place) -> bool:
+        storage = self.values.storage(place)
+        return storage is None or storage.vector_store is not None
+
+    def _vector_store(self, place: Place, position: Expr, value: Vector) -> str:
+        storage = self.values.storage(place)
+        start = self._start(position)
+        names = {"width": str(self.width), "pointer": self.values.pointer(place), "index": start.within(PLUS)}
+        if storage is not None:
+            assert storage.vector_store is not None
+            if place.buffer.scalar is bool_:
+                value = Vector(self._as_mask(value, 8), bool_, True, 8)
+            return storage.vector_store.format(value=value.text.text, **names)
+        if self._aligned(place, position):
+            return f"{self._lvalue(place, start)} = {value.text.text};"
+        return self.forms.store.format(value=value.text.text, **names) + ";"
+
+    def _scatter(self, place: Place, position: Expr, value: Vector, guard: Guard) -> None:
+        """Lane by lane; a vector store where all lanes of a contiguous one hold."""
+        contiguous = guard and position.coefficient(self.lane) == 1 and self._storable(place)
+        everywhere = self._everywhere(guard) if contiguous else None
+        if everywhere is not None:
+            value = self._kept(value)
+            self.scope.line(f"if ({everywhere.text}) {{")
+            self.scope.line(self._vector_store(place, position, value))
+            self.scope.line("} else {")
+        elements = self._array(value, "lanes")
+        with self._lane_loop(guard):
+            index = self.values.indices.text(position)
+            element = Text(f"{elements}[l]")
+            self.scope.line(store_text(self.values, place, index, self._scalar_from_array(element, value)))
+        if everywhere is not None:
+            self.scope.line("}")
+
+    @contextmanager
+    def _lane_loop(self, guard: Guard) -> Iterator[None]:
+        """A loop over the lanes in which the lane has the name `l`."""
+        indices = self.values.indices
+        name = self.scope.fresh("l")
+        type_ = indices.declare(self.lane, name)
+        self.scope.line(f"for ({type_} {name} = 0; {name} < {self.width}; ++{name}) {{")
+        if guard:
+            self.scope.line(f"if ({indices.conditions(guard).text}) {{")
+        yield
+        if guard:
+            self.scope.line("}")
+        self.scope.line("}")
+        del indices.names[self.lane]
+        self.scope.release(name)
+
+    # ---- temporaries ------------------------------------------------------------------------------------------
+
+    def _type(self, vector: Vector) -> str:
+        element = _SIGNED[vector.mask] if vector.scalar is bool_ else computed(vector.scalar)
+        return self.dialect.types[element]
+
+    def _element_bits(self, vector: Vector) -> int:
+        return vector.mask if vector.scalar is bool_ else computed(vector.scalar).bits
+
+    def _temporary(self, wish: str) -> str:
+        name = self.scope.fresh(wish)
+        self._temporaries.append(name)
+        return name
+
+    def _kept(self, vector: Vector) -> Vector:
+        """The vector in a variable."""
+        name = self._temporary("v")
+        self.scope.line(f"const {self._type(vector)}{self.width} {name} = {vector.text.text};")
+        return vector._replace(text=Text(name))
+
+    def _array(self, vector: Vector, wish: str) -> str:
+        """The vector in a private array."""
+        name = self._temporary(wish)
+        self.scope.line(f"{self._type(vector)} {name}[{self.width}];")
+        self.scope.line(self.forms.store.format(value=vector.text.text, pointer=name, index="0", width=self.width) + ";")
+        return name
+
+    def _from_array(self, name: str) -> Text:
+        return Text(self.forms.load.format(pointer=name, index="0", width=self.width))
+
+    @staticmethod
+    def _scalar_from_array(element: Text, vector: Vector) -> Text:
+        return Text(f"{element.text} != 0", EQUALITY) if vector.scalar is bool_ else element
+
+    # ---- values -----------------------------------------------------------------------------------------------
+
+    def value(self, value: Value) -> Vector:
+        """A value for all lanes, or a scalar that all lanes share."""
+        if not depends(value, self.lane):
+            return Vector(self.values.value(value), value.scalar, False)
+        match value:
+            case Load():
+                return self._load(value)
+            case IndexValue():
+                return self._index_value(value)
+            case Choose():
+                return self._choose(value)
+            case Apply():
+                return self._apply(value)
+        raise AssertionError(f"a constant does not depend on the lane: {value}")
+
+    def widened(self, vector: Vector) -> Vector:
+        """The value as a vector."""
+        if vector.wide:
+            return vector
+        if vector.scalar is bool_:
+            text = f"(int{self.width})({vector.text.within(CHOICE + 1)} ? -1 : 0)"
+            return Vector(Text(text, UNARY), bool_, True, 32)
+        text = f"({self._type(vector)}{self.width})({vector.text.text})"
+        return Vector(Text(text, UNARY), vector.scalar, True)
+
+    def _load(self, load: Load) -> Vector:
+        place = self.values.places[load.buffer]
+        position = linear(load.buffer, load.index)
+        common, own = self._divide(load.guard)
+        if place.cells is not None:
+            name, _, _ = place.cells[position.offset]
+            plain = Vector(Text(name), load.scalar, True, 32 if load.scalar is bool_ else 0)
+        elif position.coefficient(self.lane) in (1, -1) and self._loadable(place):
+            if own:
+                return self._partial_load(load, place, position)
+            plain = self._vector_load(place, position)
+        elif self.lane not in position.variables():
+            if own:
+                return self._gather(load, place, position)
+            element = self.values.element(Load(load.buffer, load.index))
+            plain = Vector(element, load.scalar, False)
+        else:
+            return self._gather(load, place, position)
+        if not load.guard:
+            return plain
+        assert load.fill is not None
+        fill = self.value(load.fill)
+        if own:
+            return self._select(self.mask(load.guard), plain, fill)
+        return self._ternary(self.values.indices.conditions(common), plain, fill)
+
+    def _loadable(self, place: Place) -> bool:
+        storage = self.values.storage(place)
+        return storage is None or storage.vector_load is not None
+
+    def _vector_load(self, place: Place, position: Expr) -> Vector:
+        """A vector from contiguous memory, in either direction."""
+        backwards = position.coefficient(self.lane) == -1
+        if backwards:
+            first = position.substitute({self.lane: self.width - 1})
+            position = first + self.lane.expr
+        scalar = place.buffer.scalar
+        start = self._start(position)
+        names = {"width": str(self.width), "pointer": self.values.pointer(place), "index": start.within(PLUS)}
+        storage = self.values.storage(place)
+        if storage is not None:
+            assert storage.vector_load is not None
+            text = storage.vector_load.fill((), **names)
+        elif self._aligned(place, position):
+            text = Text(self._lvalue(place, start), UNARY)
+        else:
+            text = Text(self.forms.load.format(**names))
+        if backwards:
+            order = "".join(reversed(self.forms.components[: self.width]))
+            text = Text(f"{text.within(PRIMARY)}.s{order}")
+        return Vector(text, scalar, True, 8 if scalar is bool_ else 0)
+
+    def _start(self, position: Expr) -> Text:
+        return self.values.indices.text(position.substitute({self.lane: 0}))
+
+    def _aligned(self, place: Place, position: Expr) -> bool:
+        """Whether the address is known to be a multiple of the vector's size."""
+        size = place.buffer.scalar.bytes
+        own = position.substitute({self.lane: 0}).alignment * size
+        vector = size * self.width
+        return own % vector == 0 and place.buffer.alignment % vector == 0
+
+    def _lvalue(self, place: Place, start: Text) -> str:
+        buffer = place.buffer
+        space = self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
+        constant = "const " if buffer.role == "input" else ""
+        type_ = f"{space} {constant}{self.dialect.types[buffer.scalar]}{self.width}".strip()
+        return self.forms.aligned.format(type=type_, pointer=place.name, index=start.within(PLUS))
+
+    def _partial_load(self, load: Load, place: Place, position: Expr) -> Vector:
+        """A vector access where all lanes hold, lane by lane where not."""
+        everywhere = self._everywhere(load.guard)
+        if everywhere is None:
+            return self._gather(load, place, position)
+        assert load.fill is not None
+        fill = self.widened(self.value(load.fill))
+        if load.scalar is bool_:
+            fill = Vector(self._as_mask(fill, 8), bool_, True, 8)
+        whole = self._vector_load(place, position)
+        name = self._temporary("v")
+        self.scope.line(f"{self._type(whole)}{self.width} {name};")
+        self.scope.line(f"if ({everywhere.text}) {{")
+        self.scope.line(f"{name} = {whole.text.text};")
+        self.scope.line("} else {")
+        elements = self._array(fill, "lanes")
+        self._fill_array(elements, load, position)
+        self.scope.line(f"{name} = {self._from_array(elements).text};")
+        self.scope.line("}")
+        return whole._replace(text=Text(name))
+
+    def _gather(self, load: Load, place: Place, position: Expr) -> Vector:
+        """Element by element."""
+        mask = 8 if load.scalar is bool_ else 0
+        if load.guard:
+            assert load.fill is not None
+            fill = self.widened(self.value(load.fill))
+            if load.scalar is bool_:
+                fill = Vector(self._as_mask(fill, 8), bool_, True, 8)
+            elements = self._array(fill, "lanes")
+        else:
+            elements = self._temporary("lanes")
+            self.scope.line(f"{self._type(Vector(Text(''), load.scalar, True, mask))} {elements}[{self.width}];")
+        self._fill_array(elements, load, position)
+        return Vector(self._from_array(elements), load.scalar, True, mask)
+
+    def _fill_array(self, elements: str, load: Load, position: Expr) -> None:
+        with self._lane_loop(load.guard):
+            element = self.values.element(Load(load.buffer, load.index))
+            lane = self.values.indices.names[self.lane]
+            value = f"{element.within(CHOICE + 1)} ? -1 : 0" if load.scalar is bool_ else element.text
+            self.scope.line(f"{elements}[{lane}] = {value};")
+
+    def _everywhere(self, guard: Guard) -> Text | None:
+        """The condition that all lanes hold, where the ends tell: each form is linear in the lane."""
+        ends: list[Expr] = []
+        for e in guard:
+            if self.lane not in e.variables():
+                ends.append(e)
+            elif (slope := e.coefficient(self.lane)) is not None:
+                ends.append(e.substitute({self.lane: 0 if slope > 0 else self.width - 1}))
+            else:
+                return None
+        return self.values.indices.conditions(tuple(ends))
+
+    def _index_value(self, value: IndexValue) -> Vector:
+        bits = self.values.indices.bits([value.index, value.index.substitute({self.lane: self.width - 1})])
+        own = SCALARS[f"i{bits}"]
+        slope = value.index.coefficient(self.lane)
+        if slope is not None:
+            return self.convert(Vector(self._ramp(value.index, slope, bits), own, True), value.scalar)
+        elements = self._temporary("lanes")
+        self.scope.line(f"{self.dialect.types[own]} {elements}[{self.width}];")
+        with self._lane_loop(()):
+            text = self.values.indices.text(value.index, bits).text
+            self.scope.line(f"{elements}[{self.values.indices.names[self.lane]}] = {text};")
+        return self.convert(Vector(self._from_array(elements), own, True), value.scalar)
+
+    def _ramp(self, e: Expr, slope: int, bits: int) -> Text:
+        """A form that is linear in the lane, for all lanes."""
+        numbers = ", ".join(str(slope * i) for i in range(self.width))
+        steps = f"({self.dialect.index_types[bits]}{self.width})({numbers})"
+        start = e.substitute({self.lane: 0})
+        if start.constant == 0:
+            return Text(steps, UNARY)
+        return Text(f"{self.values.indices.text(start, bits).within(PLUS)} + {steps}", PLUS)
+
+    # ---- masks ------------------------------------------------------------------------------------------------
+
+    def mask(self, guard: Guard) -> Vector:
+        """The lanes in which all conditions hold."""
+        common, own = self._divide(guard)
+        parts: list[Text] = []
+        if common:
+            condition = self.values.indices.conditions(common)
+            parts.append(self.widened(Vector(condition, bool_, False)).text)
+        for e in own:
+            slope = e.coefficient(self.lane)
+            bits = self.values.indices.bits([e])
+            if slope is not None and bits == 32:
+                parts.append(Text(f"{self._ramp(e, slope, bits).within(PLUS)} >= 0", RELATION))
+                continue
+            elements = self._temporary("lanes")
+            self.scope.line(f"int {elements}[{self.width}];")
+            with self._lane_loop(()):
+                condition = self.values.indices.conditions((e,)).within(CHOICE + 1)
+                self.scope.line(f"{elements}[{self.values.indices.names[self.lane]}] = {condition} ? -1 : 0;")
+            parts.append(self._from_array(elements))
+        text = parts[0] if len(parts) == 1 else Text(" & ".join(p.within(UNARY) for p in parts), BITS)
+        return Vector(text, bool_, True, 32)
+
+    def _as_mask(self, condition: Vector, bits: int) -> Text:
+        """A truth value as a mask of the given width."""
+        condition = self.widened(condition)
+        if condition.mask == bits:
+            return condition.text
+        return Text(f"convert_{self.dialect.types[_SIGNED[bits]]}{self.width}({condition.text.text})")
+
+    def _choose(self, value: Choose) -> Vector:
+        then, otherwise = self.value(value.then), self.value(value.otherwise)
+        if any(self.lane in e.variables() for e in value.guard):
+            return self._select(self.mask(value.guard), then, otherwise)
+        return self._ternary(self.values.indices.conditions(value.guard), then, otherwise)
+
+    def _ternary(self, condition: Text, then: Vector, otherwise: Vector) -> Vector:
+        """A choice that is the same for all lanes."""
+        if then.wide or otherwise.wide:
+            then, otherwise = self._alike(self.widened(then), self.widened(otherwise))
+        text = f"{condition.within(CHOICE + 1)} ? {then.text.within(CHOICE + 1)} : {otherwise.text.within(CHOICE + 1)}"
+        return then._replace(text=Text(text, CHOICE))
+
+    def _select(self, condition: Vector, then: Vector, otherwise: Vector) -> Vector:
+        """A choice lane by lane."""
+        then, otherwise = self._alike(self.widened(then), self.widened(otherwise))
+        mask = self._as_mask(condition, self._element_bits(then))
+        return then._replace(text=Text(f"select({otherwise.text.text}, {then.text.text}, {mask.text})"))
+
+    def _alike(self, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Two masks with one width; other vectors are of one type already."""
+        if a.scalar is not bool_ or a.mask == b.mask:
+            return a, b
+        bits = max(a.mask, b.mask)
+        return (Vector(self._as_mask(a, bits), bool_, True, bits), Vector(self._as_mask(b, bits), bool_, True, bits))
+
+    # ---- operators --------------------------------------------------------------------------------------------
+
+    def _apply(self, value: Apply) -> Vector:
+        operator = value.operator
+        operands = [self.value(operand) for operand in value.operands]
+        if operator.typing is Typing.CONVERT:
+            return self.convert(operands[0], value.scalar)
+        if operator.typing is Typing.SELECT:
+            condition, then, otherwise = operands
+            if condition.wide:
+                return self._select(condition, then, otherwise)
+            return self._ternary(condition.text, then, otherwise)
+        scalar = value.operands[0].scalar
+        operands = [self.widened(operand) for operand in operands]
+        if scalar is bool_:
+            bits = max(operand.mask for operand in operands)
+            texts = tuple([self._as_mask(operand, bits) for operand in operands])
+        else:
+            bits, texts = computed(scalar).bits, tuple([operand.text for operand in operands])
+        key = (operator.name, scalar.kind)
+        template = self.forms.operations.get(key) or OPERATIONS[key]
+        result = template.fill(texts, **self._names(scalar))
+        if operator.typing is Typing.COMPARE:
+            if scalar is bool_ and operator.name == "eq":
+                result = Text(f"~({texts[0].within(UNARY)} ^ {texts[1].within(UNARY)})", UNARY)
+            return Vector(result, bool_, True, bits)
+        if value.scalar is bool_:
+            return Vector(result, bool_, True, bits)
+        return Vector(self._rounded(result, value.scalar), value.scalar, True)
+
+    def _names(self, scalar: Scalar) -> dict[str, str]:
+        inner = computed(scalar)
+        unsigned = _UNSIGNED[inner.bits]
+        return {
+            "t": f"{self.dialect.types[inner]}{self.width}",
+            "u": f"{self.dialect.types[unsigned]}{self.width}",
+            "f": "",
+            "last": str(inner.bits - 1),
+        }
+
+    def _rounded(self, text: Text, scalar: Scalar) -> Text:
+        if not is_rounded(scalar):
+            return text
+        name = f"round_{scalar.name}x{self.width}"
+        self.values.helpers.add(name)
+        return Text(f"{name}({text.text})")
+
+    def convert(self, vector: Vector, target: Scalar) -> Vector:
+        """A vector of one scalar type as another."""
+        if not vector.wide:
+            return Vector(self.values.convert(vector.text, vector.scalar, target), target, False)
+        source = vector.scalar
+        if source is target:
+            return vector
+        type_ = f"{self.dialect.types[computed(target)]}{self.width}"
+        if target is bool_:
+            bits = computed(source).bits
+            return Vector(Text(f"{vector.text.within(PLUS)} != 0", EQUALITY), bool_, True, bits)
+        if source is bool_:
+            text = Text(f"convert_{type_}({vector.text.within(UNARY)} & 1)")
+        elif computed(source) is computed(target):
+            text = vector.text
+        else:
+            text = Text(f"convert_{type_}({vector.text.text})")
+        return Vector(self._rounded(text, target), target, True)
+
+
+def store_text(values: ValuePrinter, place: Place, index: Text, value: Text) -> str:
+    """The statement that stores one element in memory."""
+    storage = values.storage(place)
+    if storage is None:
+        return f"{place.name}[{index.text}] = {value.text};"
+    return storage.store.format(pointer=values.pointer(place), index=index.text, value=value.text)
+
+
+def can_be_vector(statement: Store | AtomicUpdate, dialect: Dialect) -> bool:
+    """Whether a language with vectors can write a statement for all lanes at once."""
+    assert dialect.vectors is not None
+    if isinstance(statement, AtomicUpdate):
+        return False
+    forms = dialect.vectors
+    return statement.buffer.scalar in forms.scalars and all(_is_vector_value(v, forms) for v in subvalues(statement.value))
+
+
+def _is_vector_value(value: Value, forms: VectorForms) -> bool:
+    if value.scalar not in forms.scalars:
+        return False
+    if isinstance(value, Apply) and value.operator.typing not in (Typing.CONVERT, Typing.SELECT):
+        key = (value.operator.name, value.operands[0].scalar.kind)
+        if key not in forms.operations and (key not in OPERATIONS or OPERATIONS[key].helper is not None):
+            return False
+    if isinstance(value, Apply) and value.operator.typing is Typing.CONVERT:  # double rounding, see ValuePrinter
+        return not (is_rounded(value.scalar) and value.operands[0].scalar.bits == 64)
+    return True
+

@@ -1,0 +1,159 @@
+"""OpenCL C 1.2 as a dialect: vectors of 2 to 16 elements, work-groups with local memory and barriers.
+
+Nothing beyond 1.2 is used, so that the same text runs on CPUs (PoCL), on NVIDIA's own OpenCL and under oclgrind.
+"""
+
+from __future__ import annotations
+
+from lithify.lang.scalars import (
+    SCALARS,
+    Kind,
+    bf16,
+    bool_,
+    complex64,
+    complex128,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i64,
+    u32,
+    u64,
+)
+from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, VectorForms
+from lithify.targets.cdialect.lowfloats import low_float_helpers
+from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
+from lithify.targets.cdialect.text import EQUALITY, PRIMARY, Template, call
+
+_INTEGERS = {
+    SCALARS[f"{sign}{bits}"]: f"{'u' if sign == 'u' else ''}{name}"
+    for sign in "iu"
+    for bits, name in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))
+}
+_FUNCTION = "inline static"
+WIDTHS = (16, 8, 4, 2)
+
+
+def _coded(name: str, element: str) -> Storage:
+    return Storage(
+        parameter=element,
+        array=element,
+        load=Template(f"decode_{name}({{pointer}}[{{index}}])"),
+        store=f"{{pointer}}[{{index}}] = ({element})encode_{name}({{value}});",
+    )
+
+
+_BITS = {
+    "bits_of_f32": f"{_FUNCTION} uint bits_of_f32(float x) {{ return as_uint(x); }}",
+    "f32_of_bits": f"{_FUNCTION} float f32_of_bits(uint bits) {{ return as_float(bits); }}",
+}
+# Rounding to f16 by storing and loading it, which every OpenCL has (arithmetic on f16 is an extension).
+_ROUND_F16 = {
+    "round_f16": f"""{_FUNCTION} float round_f16(float x) {{
+  ushort bits;
+  vstore_half_rte(x, 0, (half *)&bits);
+  return vload_half(0, (const half *)&bits);
+}}""",
+    **{
+        f"round_f16x{w}": f"""{_FUNCTION} float{w} round_f16x{w}(float{w} x) {{
+  ushort bits[{w}];
+  vstore_half{w}_rte(x, 0, (half *)bits);
+  return vload_half{w}(0, (const half *)bits);
+}}"""
+        for w in WIDTHS
+    },
+}
+_CONVERT_COMPLEX = {
+    f"convert_{a}_{b}": f"{_FUNCTION} {b} convert_{a}_{b}({a} z) {{ return make_{b}(({p})z.re, ({p})z.im); }}"
+    for a, b, p in (("complex64", "complex128", "double"), ("complex128", "complex64", "float"))
+}
+_EXCHANGE = """inline static void {{name}}(volatile {{space}} {{t}} *element, {{t}} value) {{{{
+  {u} seen, next = as_{u}(*element);
+  do {{{{
+    seen = next;
+    const {{t}} now = as_{{t}}(seen);
+    next = {function}((volatile {{space}} {u} *)element, seen, as_{u}(({{t}})({{combined}})));
+  }}}} while (next != seen);
+}}}}"""
+
+OPENCL = Dialect(
+    name="OpenCL C",
+    types={
+        bool_: "bool",
+        **_INTEGERS,
+        f32: "float",
+        f64: "double",
+        complex64: "complex64",
+        complex128: "complex128",
+    },
+    storage={
+        bool_: Storage(
+            parameter="uchar",
+            array="uchar",
+            load=Template("{pointer}[{index}] != 0", EQUALITY),
+            store="{pointer}[{index}] = {value};",
+            vector_load=Template("vload{width}(0, {pointer} + {index}) != (uchar{width})(0)", EQUALITY),
+            vector_store="vstore{width}(convert_uchar{width}(({value}) & 1), 0, {pointer} + {index});",
+        ),
+        f16: Storage(
+            parameter="half",
+            array="ushort",
+            load=Template("vload_half({index}, {pointer})"),
+            store="vstore_half_rte({value}, {index}, {pointer});",
+            vector_load=Template("vload_half{width}(0, {pointer} + {index})"),
+            vector_store="vstore_half{width}_rte({value}, 0, {pointer} + {index});",
+            cast="(({space} half *){name})",
+        ),
+        bf16: _coded("bf16", "ushort"),
+        f8e4m3: _coded("f8e4m3", "uchar"),
+        f8e5m2: _coded("f8e5m2", "uchar"),
+    },
+    index_types={32: "int", 64: "long"},
+    unsigned_index_types={32: "uint", 64: "ulong"},
+    literal_suffixes={f32: "f", u32: "u", u64: "u", i64: ""},
+    suffixes={},
+    least_integers={32: "INT_MIN", 64: "LONG_MIN"},
+    operations={
+        ("rsqrt", Kind.FLOAT): call("rsqrt", 1),
+        **{(name, kind): call(name, 2) for name in ("min", "max") for kind in (Kind.SIGNED, Kind.UNSIGNED)},
+        ("abs", Kind.SIGNED): Template("({t})abs({0})", PRIMARY - 1),
+    },
+    helper_texts=low_float_helpers(_FUNCTION, "uint", "float", "double") | _BITS | _ROUND_F16 | _CONVERT_COMPLEX,
+    spaces={"heap": "__global", "out": "__global", "local": "__local"},
+    hardware={
+        "global": "get_global_id({dim})",
+        "group": "get_group_id({dim})",
+        "item": "get_local_id({dim})",
+        "warp": "get_local_id({dim})",
+        "lane": "get_local_id({dim})",
+    },
+    barriers={"group": "barrier({fences});"},
+    fences={"local": "CLK_LOCAL_MEM_FENCE", "heap": "CLK_GLOBAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"},
+    atomics=AtomicForms(
+        builtin={
+            (name, SCALARS[scalar]): (f"atomic_{name}(&{{pointer}}[{{index}}], {{value}});",)
+            for name in ("add", "sub", "min", "max", "and", "or", "xor")
+            for scalar in ("i32", "u32")
+        },
+        fallback=("{helper}(&{cell}, {value});",),
+        helper={
+            32: _EXCHANGE.format(u="uint", function="atomic_cmpxchg"),
+            64: _EXCHANGE.format(u="ulong", function="atom_cmpxchg"),
+        },
+    ),
+    restrict="restrict",
+    function=_FUNCTION,
+    aligned="__attribute__((aligned({bytes})))",
+    reserved=frozenset("half uint uchar ushort ulong size_t ptrdiff_t event_t image2d_t sampler_t complex imaginary"
+                       " min max abs clamp select any all dot cross length distance step sign".split()),
+    vectors=VectorForms(
+        widths=WIDTHS,
+        load="vload{width}(0, {pointer} + {index})",
+        store="vstore{width}({value}, 0, {pointer} + {index})",
+        aligned="*({type} *)({pointer} + {index})",
+        components="0123456789abcdef",
+        scalars=frozenset((bool_, f16, f32, f64, *_INTEGERS)),
+        operations=VECTOR_OPERATIONS,
+    ),
+)  # fmt: skip
