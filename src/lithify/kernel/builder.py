@@ -15,7 +15,7 @@ from lithify.kernel.conditions import conjunction
 from lithify.kernel.hardware import Hardware, check_nesting, within_one_item
 from lithify.kernel.places import Acceptor, Environment, Place, Readable, index_scalar, leaves
 from lithify.lang.errors import Rejected
-from lithify.lang.levels import HEAP, PRIVATE, SEQ, Level, LevelKind, Memory
+from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind, Memory
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type
 
@@ -49,9 +49,8 @@ def writes(*patterns: str) -> Callable[[Writer], Writer]:
 class KernelScope:
     """What belongs to the kernel under construction."""
 
-    def __init__(self, hardware: Hardware, parallel: bool) -> None:
+    def __init__(self, hardware: Hardware) -> None:
         self.hardware = hardware
-        self.parallel = parallel  # has loops over CPU threads
         self.scratch: list[ir.Buffer] = []
         self.block: list[ir.Statement] = []
         self.depth = 0  # loops entered
@@ -73,8 +72,9 @@ class Translator:
         self.temporaries: list[ir.Buffer] = []
         self.kernels: list[ir.Kernel] = []
         self.owner: dict[ir.Buffer, KernelScope] = {}
-        self.scope = KernelScope(Hardware(), False)
+        self.scope = KernelScope(Hardware())
         self.trail: list[str] = []
+        self.accumulators: list[frozenset[ir.Buffer]] = []  # of the accumulations under way, outermost first
         self._names: dict[str, int] = {}
         self._in_use: list[str] = []
 
@@ -129,7 +129,6 @@ class Translator:
 
     def allocate(self, type_: Type, memory: Memory, term: Term) -> Place:
         """Memory for a value of the type, allocated where we stand."""
-        scope = self.scope
         if memory.name == "out":
             raise self.rejected(term, "memory `out` is the place a result is written to; here the value is read",
                                 "use to[private], to[thread], to[local] or to[heap]")  # fmt: skip
@@ -139,8 +138,6 @@ class Translator:
             self._check_heap(term)
         if memory.name == "local":
             return self._allocate_local(type_, memory, term)
-        if memory.name == "private" and scope.parallel and not scope.entered and not scope.lane:
-            memory = HEAP  # all threads read what is computed before their loop
         return self._place(type_, memory, (), ())
 
     def _place(self, type_: Type, memory: Memory, before: tuple[Expr, ...], prefix: ir.Index) -> Place:
@@ -163,8 +160,11 @@ class Translator:
     def _check_heap(self, term: Term) -> None:
         entered = self.scope.entered
         if entered:
-            raise self.rejected(term, f"to[heap] stands below map[{entered[-1]}]: its iterations would share it",
-                                "hoist it with the map's dimension, or use thread, local or private memory")  # fmt: skip
+            raise self.rejected(
+                term,
+                f"to[heap] stands below map[{entered[-1]}]: its iterations would share it",
+                "hoist it with the map's dimension, or use thread, local or private memory",
+            )
 
     def _allocate_local(self, type_: Type, memory: Memory, term: Term) -> Place:
         scope = self.scope
@@ -209,15 +209,11 @@ class Translator:
 
     def materialised(self, value: ir.Value) -> ir.Load:
         """The value, evaluated here once into a private scalar."""
-        place = self._place(value.scalar, self._private(), (), ())
+        place = self._place(value.scalar, PRIVATE, (), ())
         stored = place.read()
         assert isinstance(stored, ir.Load)
         self.emit(ir.Store(stored.buffer, stored.index, value))
         return stored
-
-    def _private(self) -> Memory:
-        scope = self.scope
-        return HEAP if scope.parallel and not scope.entered and not scope.lane else PRIVATE
 
     # ---- loops ----
 

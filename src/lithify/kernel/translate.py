@@ -44,8 +44,8 @@ def translate(
     """The kernel program of a closed lowered term.
 
     `parameters` are the inputs in the order of a call (`param` terms or names with types); `device` is a device model
-    (`lithify.machine`), asked for its warp width; `passes` are run over the result. Raises Rejected, naming the place and the remedy, when the term does
-    not say everything or says something that no kernel can do.
+    (`lithify.machine`), asked for its warp width; `passes` are run over the result. Raises Rejected, naming the place
+    and the remedy, when the term does not say everything or says something that no kernel can do.
     """
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
     width = getattr(device, "warp_width", None) or DEFAULT_WARP

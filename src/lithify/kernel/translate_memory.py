@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from lithify.kernel import ir
 from lithify.kernel.builder import KernelScope, Translator, reads
-from lithify.kernel.hardware import maps_of_kernel, plan_launch
+from lithify.kernel.hardware import plan_launch
 from lithify.kernel.places import Acceptor, Environment, Readable
 from lithify.kernel.walk import Substitution
-from lithify.lang.levels import LevelKind
 from lithify.lang.term import Term
 
 
@@ -35,8 +34,7 @@ def _launch(tr: Translator, t: Term, env: Environment) -> Readable:
 def write_kernel(tr: Translator, root: Term, value: Term, acceptor: Acceptor, env: Environment) -> None:
     """Write `value` in a kernel of its own, which runs before the one under construction."""
     outer = tr.scope
-    parallel = any(m["level"] is not None and m["level"].kind is LevelKind.THREADS for m in maps_of_kernel(root))
-    scope = tr.scope = KernelScope(plan_launch(root, tr.warp_width), parallel)
+    scope = tr.scope = KernelScope(plan_launch(root, tr.warp_width))
     tr.write(value, acceptor, env)
     tr.scope = outer
     if scope.block:

@@ -101,7 +101,9 @@ def stored_once(tr: Translator, value: Readable) -> Readable:
     """Scalars of the value in private memory, unless they are constants or stand in private memory already."""
     if isinstance(value, tuple):
         return tuple([stored_once(tr, item) for item in value])
-    if isinstance(value, (ir.Apply, ir.Choose)) or (isinstance(value, ir.Load) and value.buffer.role != "scratch"):
+    if isinstance(value, (ir.Apply, ir.Choose)) or (
+        isinstance(value, ir.Load) and value.buffer.role not in ("scratch", "temporary")
+    ):
         return tr.materialised(value)
     return value
 
@@ -448,5 +450,5 @@ def swizzled(t: Term, row: Expr, column: Expr) -> Expr:
     per_chunk, chunks = 16 // scalar.bytes, width // 16
     chunk: Expr = column // per_chunk
     within = chunk % chunks
-    turned = xor(within, row % chunks)
+    turned = xor(within, row * width // 128 % chunks)
     return column + (turned - within) * per_chunk

@@ -8,9 +8,11 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.inplace import conflict
-from lithify.kernel.places import Acceptor, Environment, Readable
+from lithify.kernel.places import Acceptor, ArrayValue, Environment, Readable
 from lithify.kernel.translate_read import array, shared
 from lithify.kernel.translate_write import contains_array, unwritten, uses, write_scalars
+from lithify.kernel.walk import reads_buffer
+from lithify.lang.index_functions import canonical_variable
 from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind
 from lithify.lang.term import Term
 from lithify.lang.types import Array
@@ -22,8 +24,11 @@ def _level(tr: Translator, t: Term) -> Level:
         raise tr.rejected(t, f"a {t.kind} has no level: nothing says how it is executed",
                           f"give it one: {t.kind}[seq] or {t.kind}[unroll]")  # fmt: skip
     if level.kind not in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED):
-        raise tr.rejected(t, f"a {t.kind} cannot run at level {level}: its steps depend on each other",
-                          "split it: a map at that level over reductions of parts, then a reduction of their results")  # fmt: skip
+        raise tr.rejected(
+            t,
+            f"a {t.kind} cannot run at level {level}: its steps depend on each other",
+            "split it: a map at that level over reductions of parts, then a reduction of their results",
+        )
     return level
 
 
@@ -39,14 +44,11 @@ def _stands_there(value: Readable, there: Readable) -> bool:
     """Is `value` the memory `there`, by identity of a general element?"""
     if isinstance(value, tuple) and isinstance(there, tuple):
         return all(_stands_there(v, t) for v, t in zip(value, there, strict=True))
-    return probe(value) == probe(there)
+    return _general_element(value) == _general_element(there)
 
 
-def probe(value: Readable) -> object:
-    """A readable at general indices, for comparison by identity; None when it is no plain memory."""
-    from lithify.kernel.places import ArrayValue
-    from lithify.lang.index_functions import canonical_variable
-
+def _general_element(value: Readable) -> object:
+    """A readable at general indices, for comparison; something equal to nothing where it is not plain memory."""
     while isinstance(value, ArrayValue):
         if value.work or value.type.size.constant == 0:
             return object()
@@ -65,35 +67,86 @@ def reduce_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment
     xs = array(tr, elements, env)
     body = function.args[0].args[0]
     several = uses(body) > 1
-    accumulate(
-        tr, t, level, elements.type.size, accumulator,
-        lambda i: tr.write(body, accumulator, (_element(tr, xs.at(i), several), accumulator.read(), *env)),
-    )  # fmt: skip
+    _check_aliases(tr, t, accumulator.buffers(), env)
+
+    def step(i: Expr) -> None:
+        element = _element(tr, xs.at(i), several)
+        in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (element, accumulator.read(), *env)))
+
+    tr.loop(elements.type.size, level, t["name"], t, step)
 
 
 def _element(tr: Translator, element: Readable, several: bool) -> Readable:
     return shared(tr, element) if several else element
 
 
-def accumulate(
-    tr: Translator, t: Term, level: Level, size: Expr, accumulator: Acceptor, step: Callable[[Expr], None]
-) -> None:
-    """Run the steps of an accumulation in place, and check that it may be in place."""
+def in_place(tr: Translator, t: Term, accumulator: Acceptor, step: Callable[[], None]) -> None:
+    """Write the new value over the accumulator it is made from, and check that this is right."""
     buffers = accumulator.buffers()
+    tr.accumulators.append(buffers)
+    with tr.collected() as block:
+        step()
+    tr.accumulators.pop()
+    found = conflict(block, buffers)
+    if found is not None:
+        (buffer, stored), (other, read) = found
+        raise tr.rejected(
+            t,
+            f"the accumulator is updated in place: {buffer}[{_text(stored)}] is stored, "
+            f"and {other}[{_text(read)}] is read of it after that or meanwhile",
+            DOUBLE_BUFFER,
+        )
+    tr.scope.block.extend(block)
 
-    def checked(i: Expr) -> None:
-        with tr.collected() as block:
-            step(i)
-        found = conflict(block, buffers)
-        if found is not None:
-            (buffer, stored), (other, read) = found
+
+DOUBLE_BUFFER = "double-buffer it: write the new value to other memory, to[..], and copy it over"
+
+
+def _check_aliases(tr: Translator, t: Term, buffers: frozenset[ir.Buffer], env: Environment) -> None:
+    """An accumulation inside another's accumulator may not read the outer one: its elements change meanwhile."""
+    if not any(buffers & outer for outer in tr.accumulators):
+        return
+    function = t.args[0]
+    for index, path in _mentioned(function):
+        value = env[index]
+        for component in path:
+            assert isinstance(value, tuple)
+            value = value[component]
+        if _touches(tr, value, buffers):
             raise tr.rejected(
-                t, f"the accumulator is updated in place: {buffer}[{_text(stored)}] is stored, "
-                f"and {other}[{_text(read)}] is read of it after that or meanwhile",
-                "double-buffer it: write the new value to other memory, to[..], and copy it over")  # fmt: skip
-        tr.scope.block.extend(block)
+                t, "the function reads the memory of the accumulator under another name while it changes", DOUBLE_BUFFER
+            )
 
-    tr.loop(size, level, t["name"] if "name" in t.pattern.attributes else None, t, checked)
+
+def _mentioned(function: Term) -> set[tuple[int, tuple[int, ...]]]:
+    """The variables that a term takes from outside, each with the components that are projected from it."""
+    found: set[tuple[int, tuple[int, ...]]] = set()
+
+    def visit(term: Term, depth: int, path: tuple[int, ...]) -> None:
+        if term.open_depth <= depth:
+            return
+        if term.kind == "bound":
+            found.add((term.attrs[0] - depth, path))
+        elif term.kind == "proj":
+            visit(term.args[0], depth, (term["component"], *path))
+        else:
+            for a in term.args:
+                visit(a, depth + (term.kind == "lambda"), ())
+
+    visit(function, 0, ())
+    return found
+
+
+def _touches(tr: Translator, value: Readable, buffers: frozenset[ir.Buffer]) -> bool:
+    """Does reading the value (at a general element) read one of the buffers?"""
+    if isinstance(value, tuple):
+        return any(_touches(tr, item, buffers) for item in value)
+    if isinstance(value, ArrayValue):
+        if value.type.size.constant == 0:
+            return False
+        with tr.collected():
+            return _touches(tr, value.at(canonical_variable(value.type.size)), buffers)
+    return any(reads_buffer(value, buffer) for buffer in buffers)
 
 
 def _text(index: ir.Index) -> str:
@@ -148,10 +201,11 @@ def _write_scan(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -
     xs = array(tr, elements, env)
 
     def step(i: Expr) -> None:
-        tr.write(body, accumulator, (_element(tr, xs.at(i), several), accumulator.read(), *env))
+        element = _element(tr, xs.at(i), several)
+        in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (element, accumulator.read(), *env)))
         write_scalars(tr, t, acceptor.at(i), accumulator.read())
 
-    accumulate(tr, t, level, size, accumulator, step)
+    tr.loop(size, level, t["name"], t, step)
 
 
 @reads("scan")
@@ -170,5 +224,7 @@ def _iterate(tr: Translator, t: Term, env: Environment) -> Readable:
     place = tr.allocate(t.type, PRIVATE, t)
     initialise(tr, initial, place, env)
     body = function.args[0]
-    accumulate(tr, t, SEQ, t["count"], place, lambda i: tr.write(body, place, (place.read(), *env)))
+    tr.loop(
+        t["count"], SEQ, None, t, lambda _: in_place(tr, t, place, lambda: tr.write(body, place, (place.read(), *env)))
+    )
     return place.read()

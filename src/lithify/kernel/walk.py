@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from lithify.arith import Expr, Loaded, Variable
+from lithify.arith import Expr, Loaded, Variable, const, loaded
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction
 
@@ -99,20 +99,14 @@ def with_blocks(statement: ir.Statement, change: Replace) -> ir.Statement:
     return statement
 
 
-class Substitution:
-    """Variables replaced in code; conditions that the new ranges imply vanish, code that they exclude too."""
+class Rewriting:
+    """Code rebuilt with other buffers and formulas; conditions that ranges imply vanish, code they exclude too."""
 
-    def __init__(self, values: Mapping[Variable, Expr]) -> None:
-        self.values = values
-        self.keys = frozenset(values)
-        self._known: dict[Expr, Expr] = {}
+    def buffer(self, buffer: ir.Buffer) -> ir.Buffer:
+        return buffer
 
     def expr(self, e: Expr) -> Expr:
-        found = self._known.get(e)
-        if found is None:
-            found = e.substitute(self.values) if self.keys & e.variables() else e
-            self._known[e] = found
-        return found
+        return e
 
     def index(self, index: ir.Index) -> ir.Index:
         return tuple([self.expr(e) for e in index])
@@ -124,13 +118,13 @@ class Substitution:
         match value:
             case ir.Load(buffer, index, guard, fill):
                 if not guard:
-                    return ir.Load(buffer, self.index(index))
+                    return ir.Load(self.buffer(buffer), self.index(index))
                 kept = self.guard(guard)
                 other = None if fill is None else self.value(fill)
                 if kept is None:
                     assert other is not None
                     return other
-                return ir.Load(buffer, self.index(index), kept, other if kept else None)
+                return ir.Load(self.buffer(buffer), self.index(index), kept, other if kept else None)
             case ir.Apply(operator, operands, scalar):
                 return ir.Apply(operator, tuple([self.value(o) for o in operands]), scalar)
             case ir.Choose(guard, then, otherwise):
@@ -154,12 +148,14 @@ class Substitution:
         match statement:
             case ir.Store(buffer, index, value, guard):
                 kept = self.guard(guard)
-                return () if kept is None else (ir.Store(buffer, self.index(index), self.value(value), kept),)
+                return (
+                    () if kept is None else (ir.Store(self.buffer(buffer), self.index(index), self.value(value), kept),)
+                )
             case ir.AtomicUpdate(operator, buffer, index, value, guard):
                 kept = self.guard(guard)
                 if kept is None:
                     return ()
-                return (ir.AtomicUpdate(operator, buffer, self.index(index), self.value(value), kept),)
+                return (ir.AtomicUpdate(operator, self.buffer(buffer), self.index(index), self.value(value), kept),)
             case ir.If(guard, body, otherwise):
                 kept = self.guard(guard)
                 if kept is None:
@@ -175,3 +171,51 @@ class Substitution:
                 changed = with_blocks(statement, self.block)
                 return (changed,) if any(blocks_of(changed)) else ()
         return (statement,)
+
+
+class Substitution(Rewriting):
+    """Variables replaced in code."""
+
+    def __init__(self, values: Mapping[Variable, Expr]) -> None:
+        self.values = values
+        self.keys = frozenset(values)
+        self._known: dict[Expr, Expr] = {}
+
+    def expr(self, e: Expr) -> Expr:
+        found = self._known.get(e)
+        if found is None:
+            found = e.substitute(self.values) if self.keys & e.variables() else e
+            self._known[e] = found
+        return found
+
+
+class Renaming(Rewriting):
+    """Buffers replaced in code, in indices that they hold too."""
+
+    def __init__(self, buffers: Mapping[ir.Buffer, ir.Buffer]) -> None:
+        self.buffers = buffers
+
+    def buffer(self, buffer: ir.Buffer) -> ir.Buffer:
+        return self.buffers.get(buffer, buffer)
+
+    def expr(self, e: Expr) -> Expr:
+        for atom in loaded_in(e):
+            if atom.buffer in self.buffers:
+                return _reloaded(e, self)
+        return e
+
+
+def _reloaded(e: Expr, renaming: Renaming) -> Expr:
+    """The formula with the buffers of its loaded indices replaced."""
+    result = const(e.offset)
+    for monomial, coefficient in e.terms:
+        product = const(coefficient)
+        for atom in monomial:
+            parts = tuple([_reloaded(part, renaming) for part in atom.parts()])
+            if isinstance(atom, Loaded):
+                assert isinstance(atom.buffer, ir.Buffer)
+                product = product * loaded(renaming.buffer(atom.buffer), parts[:-2], parts[-2], parts[-1])
+            else:
+                product = product * (atom.rebuild(parts) if parts else atom.expr)
+        result = result + product
+    return result

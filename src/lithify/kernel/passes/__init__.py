@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 from lithify.kernel import ir
 from lithify.kernel.passes.barriers import insert_barriers
+from lithify.kernel.passes.sharing import share_with_threads
 
 Pass = Callable[[ir.Program], ir.Program]
 
 PIPELINE: tuple[Pass, ...] = (
+    # Required for correctness on CPUs; before all that looks at lifetimes.
+    share_with_threads,
     # Needs the final accesses to shared memory: nothing that moves or shares memory comes after it.
     insert_barriers,
 )

@@ -194,7 +194,7 @@ def _distributed(statement: ir.If) -> list[ir.Statement]:
         elif isinstance(s, ir.If):
             if s.body:
                 result.append(ir.If(statement.guard + s.guard, s.body))
-            result += [ir.If(statement.guard + (_negated(s.guard),), (o,)) for o in s.otherwise]
+            result += [ir.If((*statement.guard, _negated(s.guard)), (o,)) for o in s.otherwise]
         else:
             result.append(ir.If(statement.guard, (s,)))
     if statement.otherwise:
