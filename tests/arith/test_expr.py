@@ -143,3 +143,23 @@ def test_misuse():
         as_variable(i + 1)
     with pytest.raises(ArithError, match="not known to be"):
         xor(j - 1, 3)
+
+
+def everywhere(e, expected, **extents):
+    """Compare a form in variables with a NumPy computation on the grid of all their values."""
+    names = {name: var(name, extent) for name, extent in extents.items()}
+    grids = np.meshgrid(*[np.arange(extent) for extent in extents.values()], indexing="ij")
+    values = dict(zip(names.values(), grids, strict=True))
+    np.testing.assert_array_equal(e(*names.values()).evaluate(values), expected(*grids))
+
+
+@pytest.mark.parametrize("extent", [3, 4, 5, 8, 9])
+def test_exclusive_or_of_aligned_operands(extent):
+    everywhere(lambda x, y: xor(4 * x, y), lambda x, y: (4 * x) ^ y, x=5, y=extent)
+    everywhere(lambda x, y: xor(4 * x, 8 * y + 2), lambda x, y: (4 * x) ^ (8 * y + 2), x=5, y=extent)
+    everywhere(lambda x, y: xor(2 * x, 6) // 4, lambda x, y: ((2 * x) ^ 6) // 4, x=9, y=2)
+
+
+def test_minimum_of_congruent_operands():
+    everywhere(lambda x, y: minimum(x, 3 * x - 2 * y), lambda x, y: np.minimum(x, 3 * x - 2 * y), x=5, y=7)
+    everywhere(lambda x, y: maximum(2 * x + 1, 4 * y), lambda x, y: np.maximum(2 * x + 1, 4 * y), x=5, y=7)
