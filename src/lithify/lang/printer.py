@@ -217,7 +217,9 @@ class _Printer:
         if mode == "fill":
             fill = t.args[1]
             scalar = _spread(fill, xs.type.element)  # type: ignore[attr-defined]
-            how = _apply(Name("fill"), self.expression(scalar if scalar is not None else fill, scope, scalar is not None))
+            how = _apply(
+                Name("fill"), self.expression(scalar if scalar is not None else fill, scope, scalar is not None)
+            )
         return _apply(Name("pad"), size_syntax(left), size_syntax(right), how, self.expression(xs, scope))
 
     def variadic(self, t: Term, scope: Scope) -> Expression:

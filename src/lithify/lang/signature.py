@@ -156,6 +156,31 @@ class Signature:
     def arity(self) -> int:
         return len(self._arguments)
 
+    def takes_function(self, position: int) -> bool:
+        """Is the argument at the position (from 0) a function?"""
+        return isinstance(self._arguments[position], _Function)
+
+    def takes_array(self, position: int) -> bool:
+        """Is the argument at the position (from 0) an array?"""
+        return isinstance(self._arguments[position], _Array)
+
+    def bind(self, position: int, type_: Type, bindings: Bindings) -> str | None:
+        """Bind the variables of one argument's type; returns what clashes, or None."""
+        return _match(self._arguments[position], type_, bindings)
+
+    def expected(self, position: int, bindings: Bindings) -> tuple[tuple[Type, ...], Type | None] | None:
+        """The parameter types and the result type (None: not known yet) that a function argument must have.
+
+        None when a parameter's type is not known yet.
+        """
+        node, parameters = self._arguments[position], []
+        while isinstance(node, _Function):
+            if not _known(node.parameter, bindings):
+                return None
+            parameters.append(_build(node.parameter, bindings))
+            node = node.result
+        return tuple(parameters), _build(node, bindings) if _known(node, bindings) else None
+
     def infer(self, pattern: str, attributes: dict[str, Any], arguments: tuple[Type, ...]) -> Type:
         """The result type; raises TypeMismatch naming the argument, both types, and a condition that fails."""
         if len(arguments) != len(self._arguments):
@@ -215,6 +240,19 @@ def _match_size(size: _Size, given: Expr, bindings: Bindings, type_: Type) -> st
     if known is given or proves_equal(known, given):
         return None
     return f"size {known} expected, {given} given (in {type_})"
+
+
+def _known(node: _Node, bindings: Bindings) -> bool:
+    """Are all variables of the node bound?"""
+    if isinstance(node, _Var):
+        return node.name in bindings
+    if isinstance(node, _Array):
+        return (node.size.code is not None or node.size.text in bindings) and _known(node.element, bindings)
+    if isinstance(node, _Index):
+        return node.size.code is not None or node.size.text in bindings
+    if isinstance(node, _Tuple):
+        return all(_known(item, bindings) for item in node.items)
+    return _known(node.parameter, bindings) and _known(node.result, bindings)
 
 
 def _build(node: _Node, bindings: Bindings) -> Type:

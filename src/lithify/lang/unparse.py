@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from lithify.lang.syntax import (
-    Annotation,
     Application,
     ArrayLiteral,
     ArrayType,
@@ -60,8 +59,10 @@ def unparse_type(type_: TypeSyntax) -> str:
     if isinstance(type_, TupleType):
         return "(" + ", ".join(map(unparse_type, type_.items)) + ")"
     left = unparse_type(type_.parameter)
-    return f"({left}) -> " + unparse_type(type_.result) if isinstance(type_.parameter, FunctionType) else (
-        f"{left} -> {unparse_type(type_.result)}"
+    return (
+        f"({left}) -> " + unparse_type(type_.result)
+        if isinstance(type_.parameter, FunctionType)
+        else (f"{left} -> {unparse_type(type_.result)}")
     )
 
 
@@ -142,7 +143,11 @@ class _Layout:
             left, right = _sides(e.symbol)
             return f"{part(e.left, left)} {e.symbol} {part(e.right, right)}"
         if isinstance(e, Section):
-            parts = [None if e.left is None else part(e.left, 0), e.symbol, None if e.right is None else part(e.right, 0)]
+            parts = [
+                None if e.left is None else part(e.left, 0),
+                e.symbol,
+                None if e.right is None else part(e.right, 0),
+            ]
             return "(" + " ".join(p for p in parts if p is not None) + ")"
         if isinstance(e, Let):
             return f"let {pattern_text(e.pattern)} = {part(e.value, 0)} in {part(e.body, 0)}"

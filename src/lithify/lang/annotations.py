@@ -1,0 +1,108 @@
+"""Type annotations: read as types, and unified with the types of arguments to bind the sizes that they name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, MutableMapping
+
+from lithify.arith import Expr, proves_equal
+from lithify.lang.coerce import as_term
+from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
+from lithify.lang.scalars import SCALARS, Scalar
+from lithify.lang.syntax import (
+    ArrayType,
+    Expression,
+    FunctionType,
+    IndexType,
+    Name,
+    TupleType,
+    TypeName,
+    TypeSyntax,
+)
+from lithify.lang.types import Array, Function, Index, Tuple, Type
+from lithify.lang.unparse import unparse, unparse_type
+from lithify.lang.values import Numeral, TupleValue, Value, describe
+
+
+class TypeReader:
+    """Reads annotations in a scope; sizes that nothing binds yet are bound there by unification."""
+
+    def __init__(
+        self,
+        scope: MutableMapping[str, Value],
+        size: Callable[[Expression], Expr],
+        known: Mapping[str, Numeral],
+    ) -> None:
+        self.scope, self.size, self.known = scope, size, known
+
+    def type(self, syntax: TypeSyntax) -> Type:
+        """The type that is written."""
+        if isinstance(syntax, TypeName):
+            return self.scalar(syntax)
+        if isinstance(syntax, ArrayType):
+            return Array(self.size(syntax.size), self.type(syntax.element))
+        if isinstance(syntax, IndexType):
+            return Index(self.size(syntax.size))
+        if isinstance(syntax, TupleType):
+            return Tuple(*map(self.type, syntax.items))
+        return Function(self.type(syntax.parameter), self.type(syntax.result))
+
+    def scalar(self, syntax: TypeName) -> Scalar:
+        """A scalar type by name."""
+        found = SCALARS.get(syntax.name)
+        if found is None:
+            close = difflib.get_close_matches(syntax.name, SCALARS, 2)
+            raise ParseError(
+                f"unknown type `{syntax.name}`",
+                where=str(syntax.span),
+                hint=f"did you mean {' or '.join(close)}?" if close else f"scalar types are {', '.join(SCALARS)}",
+            )
+        return found
+
+    def annotated(self, value: Value, syntax: TypeSyntax, what: str) -> Value:
+        """The value as one of the written type; raises TypeMismatch with both types at the annotation."""
+        if isinstance(syntax, FunctionType):
+            return value
+        try:
+            typed = isinstance(value, Numeral) or (isinstance(value, TupleValue) and isinstance(syntax, TupleType))
+            term = as_term(value, self.type(syntax) if typed else self.scalar_of(syntax))
+            self.unify(syntax, term.type, f"{what} : {term.type}")
+        except LithifyError as error:
+            raise error.located(str(syntax.span)) from None
+        return term
+
+    def scalar_of(self, syntax: TypeSyntax) -> Type | None:
+        """The scalar type, where the annotation is one: an array of one is its element there."""
+        return self.scalar(syntax) if isinstance(syntax, TypeName) else None
+
+    def unify(self, syntax: TypeSyntax, type_: Type, origin: str) -> None:
+        """Bind the sizes that the annotation names so that it is the type; raises TypeMismatch."""
+        if isinstance(syntax, ArrayType) and isinstance(type_, Array):
+            self.unify_size(syntax.size, type_.size, origin)
+            self.unify(syntax.element, type_.element, origin)
+        elif isinstance(syntax, IndexType) and isinstance(type_, Index):
+            self.unify_size(syntax.size, type_.size, origin)
+        elif isinstance(syntax, TupleType) and isinstance(type_, Tuple) and len(syntax.items) == len(type_.items):
+            for part, item in zip(syntax.items, type_.items, strict=True):
+                self.unify(part, item, origin)
+        elif not (isinstance(syntax, TypeName) and self.scalar(syntax) is type_):
+            raise TypeMismatch(f"{unparse_type(syntax)} expected, {type_} given ({origin})")
+
+    def unify_size(self, syntax: Expression, given: Expr, origin: str) -> None:
+        """Bind a size's name, or compare; both sources are named when two disagree."""
+        if isinstance(syntax, Name) and syntax.name not in self.known:
+            bound = self.scope.get(syntax.name)
+            if bound is None:
+                self.scope[syntax.name] = Numeral(given, origin)
+                return
+            if not isinstance(bound, Numeral):
+                raise TypeMismatch(f"`{syntax.name}` is no size but {describe(bound)}")
+        known = self.size(syntax)
+        if proves_equal(known, given):
+            return
+        first = None
+        if isinstance(syntax, Name):
+            bound = self.scope.get(syntax.name, self.known.get(syntax.name))
+            first = bound.origin if isinstance(bound, Numeral) else None
+        name = unparse(syntax)
+        raise TypeMismatch(f"two values of size {name}: {known}{f' ({first})' if first else ''} and {given} ({origin})")

@@ -1,0 +1,292 @@
+"""From values to typed terms: literals take their context's type, operators spread over arrays, reductions' results
+are one-element arrays where one is needed.
+
+Lift's `reduce` yields a one-element array; the core's yields the element. The reader keeps the element, and treats
+it as an array of one where an array is needed: `map f` of it is `f` of it, `join` over such elements is the identity.
+An array of one, in turn, is its element where a scalar is needed.
+"""
+
+from __future__ import annotations
+
+from lithify.lang import build
+from lithify.lang.errors import LithifyError, TypeMismatch
+from lithify.lang.operators import OPERATORS, Operator, Typing
+from lithify.lang.scalars import SCALARS, Scalar, bool_
+from lithify.lang.term import LAMBDA, Term, abstract, apply
+from lithify.lang.types import Array, Function, Index, Tuple, Type
+from lithify.lang.values import (
+    NUMERAL_OPERATORS,
+    Arithmetic,
+    FunctionValue,
+    Numeral,
+    TupleValue,
+    Value,
+    describe,
+)
+
+# ---- values to terms -------------------------------------------------------------------------------------------------
+
+
+def as_term(value: Value, type_: Type | None = None) -> Term:
+    """The term of a value; numbers get `type_` (or their default), a one-element array is its element if need be.
+
+    A term of another type is returned as it is: the pattern that takes it reports the mismatch.
+    """
+    if isinstance(value, Term):
+        if isinstance(value.type, Function):
+            raise TypeMismatch(f"a value expected, a function given: {value.type}")
+        if isinstance(type_, Scalar | Index) and value.type is not type_ and _is_single(value.type, type_):
+            return build.at(value, 0)
+        return value
+    if isinstance(value, Numeral):
+        return spread(value, value.default_type() if type_ is None else type_)
+    if isinstance(value, TupleValue):
+        types: tuple[Type | None, ...] = (None,) * len(value.items)
+        if isinstance(type_, Tuple) and len(type_.items) == len(value.items):
+            types = type_.items
+        return build.tuple_(*[as_term(item, t) for item, t in zip(value.items, types, strict=True)])
+    raise TypeMismatch(f"a value expected, {describe(value)} given")
+
+
+def spread(number: Numeral, type_: Type) -> Term:
+    """The value of a type all of whose scalars are the number."""
+    if isinstance(type_, Array):
+        return build.replicate(type_.size, spread(number, type_.element))
+    if isinstance(type_, Tuple):
+        return build.tuple_(*[spread(number, item) for item in type_.items])
+    if isinstance(type_, Scalar | Index):
+        if type_ is bool_:
+            raise TypeMismatch(f"a bool expected, {describe(number)} given", hint="write true or false")
+        return number.as_term(type_)
+    raise TypeMismatch(f"{type_} expected, {describe(number)} given")
+
+
+def as_array(value: Value, what: str) -> Term:
+    """The array of a value: a tuple of arrays is zipped, the result of a reduction is an array of one."""
+    if isinstance(value, TupleValue) or (isinstance(value, Term) and isinstance(value.type, Tuple)):
+        items = components(value)
+        if items and all(isinstance(i, Term) and isinstance(i.type, Array) for i in items):
+            return build.zip_(*[as_term(i) for i in items])
+    if isinstance(value, Term):
+        if isinstance(value.type, Array):
+            return value
+        if is_reduction(value):
+            return build.replicate(1, value)
+    raise TypeMismatch(f"{what} takes an array, {describe(value)} given")
+
+
+def components(value: Value) -> tuple[Value, ...]:
+    """The components of a tuple; () for anything else."""
+    if isinstance(value, TupleValue):
+        return value.items
+    if isinstance(value, Term) and isinstance(value.type, Tuple):
+        return tuple(build.proj(i, value) for i in range(len(value.type.items)))
+    return ()
+
+
+def is_reduction(t: Term) -> bool:
+    """Is the (scalar) value computed by a reduction? Then it may stand for Lift's one-element array."""
+    if t.kind in ("op", "to", "proj", "tuple", "let"):
+        return any(is_reduction(a.args[0] if a.kind == LAMBDA else a) for a in t.args)
+    return t.kind == "reduce"
+
+
+def elements_are_reductions(xs: Term) -> bool:
+    """Is each element of the array computed by a reduction?"""
+    if xs.kind == "map":
+        return is_reduction(xs.args[0].args[0])
+    return xs.kind in ("to", "reindex", "take", "drop") and elements_are_reductions(xs.args[0])
+
+
+def _is_single(type_: Type, element: Type) -> bool:
+    return isinstance(type_, Array) and type_.size.constant == 1 and type_.element is element
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def as_function(value: Value, what: str) -> FunctionValue:
+    """The function of a value; raises TypeMismatch."""
+    if isinstance(value, FunctionValue):
+        return value
+    if isinstance(value, Term) and isinstance(value.type, Function):
+        return function_of_term(value)
+    if isinstance(value, Numeral):
+        value.default_type()  # an unknown name is reported as such
+    raise TypeMismatch(f"{what} takes a function, {describe(value)} given")
+
+
+def function_of_term(f: Term) -> FunctionValue:
+    """A lambda term as a function over values."""
+    parameters: list[Type] = []
+    type_ = f.type
+    while isinstance(type_, Function):
+        parameters.append(type_.parameter)
+        type_ = type_.result
+
+    def body(*arguments: Value) -> Value:
+        return apply(f, *[as_term(a, t) for a, t in zip(arguments, parameters, strict=True)])
+
+    return FunctionValue("function", len(parameters), body)
+
+
+def call(function: Value, argument: Value) -> Value:
+    """Apply a function to one argument; raises TypeMismatch when it is no function."""
+    if isinstance(function, Numeral):
+        function.default_type()  # an unknown name is reported as such
+    if isinstance(function, Term) and isinstance(function.type, Function):
+        function = function_of_term(function)
+    if not isinstance(function, FunctionValue):
+        raise TypeMismatch(
+            f"{describe(function)} is not a function: it cannot be applied to {describe(argument)}",
+            hint="too many arguments, or a missing operator between two values",
+        )
+    return function(argument)
+
+
+def call_with_element(function: Value, element: Value) -> Value:
+    """Apply to an element: a function of several parameters takes the components of a tuple."""
+    items = components(element)
+    if isinstance(function, FunctionValue) and function.arity == len(items) > 1:
+        for item in items:
+            function = call(function, item)
+        return function
+    return call(function, element)
+
+
+def call_binary(function: Value, left: Value, right: Value) -> Value:
+    """Apply a combining function: curried, or on a pair (`λ(acc, x). ..`)."""
+    if isinstance(function, FunctionValue) and function.arity == 1:
+        return call(function, TupleValue((left, right)))
+    return call_with_element(call(function, left), right)
+
+
+def lambda_of(function: Value, parameters: tuple[Type, ...], result: Type | None, what: str) -> Term:
+    """The core lambda of a function over parameters of the given types; numbers in its result become `result`."""
+    f = as_function(function, what)
+    if len(parameters) == 1:
+        return abstract(parameters[0], lambda x: _result(call_with_element(f, x), result, f))
+    first, second = parameters
+    return abstract(first, lambda a: abstract(second, lambda x: _result(call_binary(f, a, x), result, f)))
+
+
+def _result(value: Value, type_: Type | None, function: FunctionValue) -> Term:
+    if isinstance(value, FunctionValue):
+        raise TypeMismatch(f"too few arguments for {function.name}: {describe(value)}")
+    term = as_term(value, type_)
+    if type_ is not None and term.type is not type_:
+        raise TypeMismatch(f"the function gives {term.type}, {type_} expected")
+    return term
+
+
+def accumulator_type(function: Value, initial: Value, element: Type) -> Type:
+    """The type of a reduction's accumulator; when the initial value has no type, the function tells.
+
+    A literal over scalars has the elements' type if the function agrees; otherwise the type of the first step
+    `f initial x` is the accumulator's.
+    """
+    if isinstance(initial, Term):
+        return initial.type
+    if isinstance(initial, Numeral) and isinstance(element, Scalar):
+        try:
+            lambda_of(function, (element, element), element, "reduce")
+            return element
+        except TypeMismatch as mismatch:
+            failure: LithifyError = mismatch
+        try:
+            return _first_step(function, initial, element)
+        except LithifyError:
+            raise failure from None
+    return _first_step(function, initial, element)
+
+
+def _first_step(function: Value, initial: Value, element: Type) -> Type:
+    step = abstract(element, lambda x: as_term(call_binary(as_function(function, "reduce"), initial, x)))
+    assert isinstance(step.type, Function)
+    return step.type.result
+
+
+# ---- scalar operators ------------------------------------------------------------------------------------------------
+
+
+def operate(operator: Operator, *operands: Value) -> Value:
+    """An operator on values: numbers take the type of the other operands, arrays are combined element by element."""
+    if len(operands) != operator.arity:
+        raise TypeMismatch(f"{operator.name} takes {operator.arity} operand(s), {len(operands)} given")
+    if all(isinstance(o, Numeral) for o in operands):
+        if operator.name in NUMERAL_OPERATORS:
+            return Numeral(Arithmetic(operator.name, tuple(o for o in operands if isinstance(o, Numeral))))
+        if operator.typing is Typing.CONVERT:
+            return _conversion(operator, operands[0])
+        default = _default_type(operands)
+        return build.op(operator, *[as_term(o, default) for o in operands])
+    if operator.typing is Typing.CONVERT and isinstance(operands[0], TupleValue):
+        return _conversion(operator, operands[0])
+    if operator.typing is Typing.DEFINED:
+        return build.op(operator, *[as_term(o) for o in operands])
+    arrays = [o.type for o in operands if isinstance(o, Term) and isinstance(o.type, Array)]
+    if arrays:
+        return _elementwise(operator, operands, arrays)
+    if operator.typing is Typing.SELECT:
+        return _select(operands)
+    known = next((o.type for o in operands if isinstance(o, Term)), None)
+    return build.op(operator, *[as_term(o, known) for o in operands])
+
+
+def _default_type(operands: tuple[Value, ...]) -> Scalar:
+    types = [o.default_type() for o in operands if isinstance(o, Numeral)]
+    return next((t for t in types if t.is_float), types[0])
+
+
+def _conversion(operator: Operator, literal: Value) -> Term:
+    """`f32 2`: the literal of that type; `complex64 (1, 2)` is 1 + 2i."""
+    target = SCALARS[operator.name]
+    if isinstance(literal, Numeral):
+        return literal.as_term(target)
+    assert isinstance(literal, TupleValue)
+    parts = [i.value for i in literal.items if isinstance(i, Numeral)]
+    if target.is_complex and len(parts) == len(literal.items) == 2 and all(isinstance(p, int | float) for p in parts):
+        return build.const(complex(*parts), target)  # type: ignore[arg-type]
+    raise TypeMismatch(f"{operator.name} converts a scalar, {describe(literal)} given")
+
+
+def _select(operands: tuple[Value, ...]) -> Term:
+    condition, then, otherwise = operands
+    if isinstance(then, TupleValue) and isinstance(otherwise, TupleValue) and len(then.items) == len(otherwise.items):
+        pairs = zip(then.items, otherwise.items, strict=True)
+        return build.tuple_(*[as_term(_select((condition, a, b))) for a, b in pairs])
+    known = next((o.type for o in (then, otherwise) if isinstance(o, Term)), None)
+    if known is None and isinstance(then, Numeral) and isinstance(otherwise, Numeral):
+        known = _default_type((then, otherwise))
+    first = as_term(then, known)
+    return build.select(as_term(condition, bool_), first, as_term(otherwise, first.type))
+
+
+def _elementwise(operator: Operator, operands: tuple[Value, ...], arrays: list[Array]) -> Value:
+    """Operands that are arrays of one meet scalars as their elements; longer arrays are zipped, scalars repeated."""
+    scalars = [o for o in operands if not (isinstance(o, Term) and isinstance(o.type, Array))]
+    if all(a.size.constant == 1 and not isinstance(a.element, Array) for a in arrays) and (
+        any(isinstance(o, Term) for o in scalars)
+    ):
+        return operate(operator, *[build.at(o, 0) if _is_array(o) else o for o in operands])  # type: ignore[arg-type]
+    terms = [o for o in operands if _is_array(o)]
+
+    def element(*items: Term) -> Value:
+        rest = iter(items)
+        return operate(operator, *[next(rest) if _is_array(o) else o for o in operands])
+
+    if len(terms) == 1:
+        return build.map_(lambda x: as_term(element(x)), as_term(terms[0]))
+    zipped = build.zip_(*[as_term(t) for t in terms])
+    return build.map_(lambda p: as_term(element(*[build.proj(i, p) for i in range(len(terms))])), zipped)
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, Term) and isinstance(value.type, Array)
+
+
+def operator_function(name: str | Operator) -> FunctionValue:
+    """A scalar operator as a function over values."""
+    operator = OPERATORS[name] if isinstance(name, str) else name
+    label = operator.name if operator.symbol is None else f"({operator.symbol})"
+    return FunctionValue(label, operator.arity, lambda *operands: operate(operator, *operands))

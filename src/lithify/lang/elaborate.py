@@ -1,0 +1,314 @@
+"""Surface syntax to core terms, by evaluation: an expression means a value (`lithify.lang.values`) in an environment.
+
+Definitions, lambdas and compositions are functions over values and leave no trace; what remains are core terms, fully
+applied and typed. A free name is a size parameter where a size is needed, and an error elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from lithify.arith import Expr, as_expr, size
+from lithify.lang import build
+from lithify.lang.annotations import TypeReader
+from lithify.lang.attributes import attributes_of
+from lithify.lang.coerce import as_term, call, call_with_element, components, operate, operator_function
+from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
+from lithify.lang.operators import BY_SYMBOL, OPERATORS
+from lithify.lang.primitives import array_literal, at, builtin, names, projection
+from lithify.lang.syntax import (
+    NOWHERE,
+    Annotation,
+    Application,
+    ArrayLiteral,
+    Attributed,
+    Compose,
+    Conditional,
+    Expression,
+    Indexing,
+    Infix,
+    Lambda,
+    Let,
+    Name,
+    NamePattern,
+    Number,
+    ParameterPattern,
+    Projection,
+    Section,
+    Span,
+    TupleExpression,
+)
+from lithify.lang.term import Term
+from lithify.lang.types import Function
+from lithify.lang.values import FreeName, FunctionValue, Numeral, TupleValue, Value, describe
+
+Environment = Mapping[str, Value]
+Scope = MutableMapping[str, Value]
+
+
+def elaborate(
+    expression: Expression,
+    environment: Mapping[str, Any] | None = None,
+    *,
+    sizes: Mapping[str, int | Expr] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> Value:
+    """The value of an expression.
+
+    The environment binds names to terms, sizes (Expr or int), other values, or Python functions from terms to a term.
+    `attributes` binds names of levels and memories in `map[..]`, and the first parts of labels in `map@..`. Free names
+    in size position are size variables. Raises ParseError for unknown names and TypeMismatch, located in the text.
+    """
+    elaborator = Elaborator(sizes, attributes)
+    return elaborator.value(expression, ChainMap({name: as_value(v) for name, v in (environment or {}).items()}))
+
+
+def elaborate_term(
+    expression: Expression,
+    environment: Mapping[str, Any] | None = None,
+    *,
+    sizes: Mapping[str, int | Expr] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> Term:
+    """The term of an expression that is no function; numbers without a context get their default type."""
+    return as_term(elaborate(expression, environment, sizes=sizes, attributes=attributes))
+
+
+def as_value(value: Any) -> Value:
+    """A Python object as a value: terms and values as they are, numbers and sizes, functions from terms to a term."""
+    if isinstance(value, Term) and isinstance(value.type, Function):
+        from lithify.lang.coerce import function_of_term
+
+        return function_of_term(value)
+    if isinstance(value, int | float | complex | Expr) and not isinstance(value, bool):
+        return Numeral(value)
+    if callable(value) and not isinstance(value, FunctionValue):
+        return python_function(value)
+    return value  # type: ignore[no-any-return]
+
+
+def python_function(function: Callable[..., Term]) -> FunctionValue:
+    """A Python function from terms to a term, curried; its arity is the number of its positional parameters."""
+    parameters = inspect.signature(function).parameters.values()
+    arity = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
+    name = getattr(function, "__name__", "function")
+    return FunctionValue(name, arity, lambda *arguments: function(*[as_term(a) for a in arguments]))
+
+
+class Sizes:
+    """Size parameters: those that are known, by whom, and those that were needed and are not."""
+
+    def __init__(self, given: Mapping[str, int | Expr] | None = None) -> None:
+        self.known: dict[str, Numeral] = {
+            name: Numeral(as_expr(value), f"{name} = {value} was given") for name, value in (given or {}).items()
+        }
+        self.unbound: dict[str, Span] = {}
+
+    def resolve(self, name: FreeName) -> Expr:
+        """The size of a free name: a size variable, noted as unbound, when nothing is known of it."""
+        found = self.known.get(name.name)
+        if found is not None:
+            return found.as_size()
+        self.unbound.setdefault(name.name, name.span)
+        return size(name.name)
+
+    def error(self) -> UnboundSize | None:
+        """The error that lists the unbound sizes, if there are any."""
+        if not self.unbound:
+            return None
+        listed = ", ".join(self.unbound)
+        plural = "s are" if len(self.unbound) > 1 else " is"
+        places = [str(span) for span in self.unbound.values() if span is not NOWHERE]
+        return UnboundSize(
+            f"the size{plural} not known: {listed}",
+            where="\n".join(places) or None,
+            hint="give " + " ".join(f"--size {name}=.." for name in self.unbound) + ", or annotate a parameter with it",
+        )
+
+
+class Elaborator:
+    """Evaluates expressions; one for each elaboration of a program, for it collects the sizes."""
+
+    def __init__(
+        self,
+        sizes: Mapping[str, int | Expr] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        builtins: Callable[[Elaborator, str], Value | None] | None = None,
+    ) -> None:
+        self.sizes = Sizes(sizes)
+        self.attributes = attributes or {}
+        self.builtins = builtins
+        self.entering = False  # the next function entered is the program: its parameters' sizes are the program's
+
+    def value(self, e: Expression, scope: Scope) -> Value:
+        """The value of an expression; errors without a place get the expression's."""
+        try:
+            return _EVALUATE[type(e)](self, e, scope)
+        except LithifyError as error:
+            if e.span is not NOWHERE:
+                error.located(str(e.span))
+            raise
+
+    def types(self, scope: Scope) -> TypeReader:
+        """Reads type annotations in a scope."""
+        return TypeReader(scope, lambda e: self.size(e, scope), self.sizes.known)
+
+    def size(self, e: Expression, scope: Scope) -> Expr:
+        """The value of an expression in size position."""
+        value = self.value(e, scope)
+        if not isinstance(value, Numeral):
+            raise TypeMismatch(f"a size expected, {describe(value)} given", where=str(e.span))
+        return value.as_size(self.sizes.resolve)
+
+    # ---- names and literals ------------------------------------------------------------------------------------------
+
+    def name(self, e: Name, scope: Scope) -> Value:
+        found = scope.get(e.name)
+        if found is None:
+            found = self.sizes.known.get(e.name)
+        if found is None:
+            found = builtin(e.name, self.sizes.resolve)
+        if found is None and self.builtins is not None:
+            found = self.builtins(self, e.name)
+        if found is None:
+            return Numeral(FreeName(e.name, e.span, (*scope, *names())))
+        return found.at(e.span) if isinstance(found, FunctionValue) else found
+
+    def section(self, e: Section, scope: Scope) -> Value:
+        function = operator_function(BY_SYMBOL[e.symbol]).at(e.span)
+        if e.left is not None:
+            return function(self.value(e.left, scope))
+        if e.right is not None:
+            right = self.value(e.right, scope)
+            return FunctionValue(
+                f"({e.symbol} ..)", 1, lambda left: operate(BY_SYMBOL[e.symbol], left, right), (), e.span
+            )
+        return function
+
+    # ---- functions ---------------------------------------------------------------------------------------------------
+
+    def lambda_(self, e: Lambda, scope: Scope) -> Value:
+        parameters, body = list(e.parameters), e.body
+        while isinstance(body, Lambda):
+            parameters.extend(body.parameters)
+            body = body.body
+
+        def run(*arguments: Value) -> Value:
+            entered, self.entering = self.entering, False
+            inner: Scope = ChainMap({}, scope)
+            for pattern, argument in zip(parameters, arguments, strict=True):
+                self.bind(pattern, argument, inner)
+            if entered:
+                self.keep_sizes(inner)
+            return self.value(body, inner)
+
+        return FunctionValue("the function", len(parameters), run, (), e.span)
+
+    def keep_sizes(self, scope: Scope) -> None:
+        """Make the sizes that a program's parameters bound known everywhere in it."""
+        assert isinstance(scope, ChainMap)
+        for name, value in scope.maps[0].items():
+            if isinstance(value, Numeral) and value.origin is not None:
+                self.sizes.known[name] = value
+
+    def bind(self, pattern: ParameterPattern, value: Value, scope: Scope) -> None:
+        """Bind the names of a pattern, and the sizes that its annotations name."""
+        if isinstance(pattern, NamePattern):
+            if pattern.annotation is not None:
+                value = self.types(scope).annotated(value, pattern.annotation, pattern.name)
+            scope[pattern.name] = value
+            return
+        items = components(value)
+        if isinstance(value, Numeral):
+            items = (value,) * len(pattern.items)
+        if len(items) != len(pattern.items):
+            raise TypeMismatch(
+                f"a tuple of {len(pattern.items)} expected, {describe(value)} given", where=str(pattern.span)
+            )
+        for item, part in zip(pattern.items, items, strict=True):
+            self.bind(item, part, scope)
+
+    def application(self, e: Application, scope: Scope) -> Value:
+        result = self.value(e.function, scope)
+        arguments = [self.value(a, scope) for a in e.arguments]
+        if e.call and len(arguments) > 1 and isinstance(result, FunctionValue) and result.arity == 1:
+            arguments = [TupleValue(tuple(arguments))]
+        for argument in arguments:
+            if isinstance(result, FunctionValue) and e.span is not NOWHERE:
+                result = result.at(e.span)
+            result = call(result, argument)
+        return result
+
+    def compose(self, e: Compose, scope: Scope) -> Value:
+        outer, inner = self.value(e.outer, scope), self.value(e.inner, scope)
+        if not isinstance(inner, FunctionValue):
+            return call_with_element(outer, inner)
+        if not isinstance(outer, FunctionValue):
+            return call(outer, inner)  # reports that it is no function
+        f, g = outer, inner
+        return FunctionValue("the composition", 1, lambda x: call_with_element(f, call(g, x)))
+
+    def let(self, e: Let, scope: Scope) -> Value:
+        value = self.value(e.value, scope)
+
+        def body(bound: Value) -> Value:
+            inner: Scope = ChainMap({}, scope)
+            self.bind(e.pattern, bound, inner)
+            return self.value(e.body, inner)
+
+        return _let(value, body)
+
+    # ---- the rest ----------------------------------------------------------------------------------------------------
+
+    def infix(self, e: Infix, scope: Scope) -> Value:
+        return operate(BY_SYMBOL[e.symbol], self.value(e.left, scope), self.value(e.right, scope))
+
+    def conditional(self, e: Conditional, scope: Scope) -> Value:
+        parts = [self.value(part, scope) for part in (e.condition, e.then, e.otherwise)]
+        return operate(OPERATORS["select"], *parts)
+
+    def annotation(self, e: Annotation, scope: Scope) -> Value:
+        return self.types(scope).annotated(self.value(e.value, scope), e.type, "the value")
+
+    def attributed(self, e: Attributed, scope: Scope) -> Value:
+        return attributes_of(e, self.attributes, lambda part: self.size(part, scope), scope).at(e.span)
+
+
+def _let(value: Value, body: Callable[[Value], Value]) -> Value:
+    """`let x = value in body x`: terms are shared in the core; what has no type yet, and functions, are substituted."""
+    if not isinstance(value, Term):
+        return body(value)
+    probe = build.param("_let", value.type)
+    result = body(probe)
+    if isinstance(result, FunctionValue):
+        f = result
+        return FunctionValue(f.name, f.arity, lambda *arguments: _let(value, lambda x: _call_all(body(x), arguments)))
+    return build.let(value, lambda x: as_term(body(x)))
+
+
+def _call_all(function: Value, arguments: tuple[Value, ...]) -> Value:
+    for argument in arguments:
+        function = call(function, argument)
+    return function
+
+
+_EVALUATE: dict[type, Callable[[Elaborator, Any, Scope], Value]] = {
+    Name: Elaborator.name,
+    Number: lambda _self, e, _scope: Numeral(e.value),
+    Attributed: Elaborator.attributed,
+    Lambda: Elaborator.lambda_,
+    Application: Elaborator.application,
+    Compose: Elaborator.compose,
+    Infix: Elaborator.infix,
+    Section: Elaborator.section,
+    Let: Elaborator.let,
+    Conditional: Elaborator.conditional,
+    TupleExpression: lambda self, e, scope: TupleValue(tuple(self.value(item, scope) for item in e.items)),
+    ArrayLiteral: lambda self, e, scope: array_literal(self.value(item, scope) for item in e.items),
+    Projection: lambda self, e, scope: projection(self.value(e.value, scope), e.component),
+    Indexing: lambda self, e, scope: at(self.value(e.array, scope), self.value(e.index, scope), self.sizes.resolve),
+    Annotation: Elaborator.annotation,
+}

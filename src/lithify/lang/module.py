@@ -1,0 +1,361 @@
+"""Programs in files: definitions that are templates, elaborated for the types of their arguments.
+
+module = read_text("scal = λ a xs . map (λ x . x * a) xs")
+program = module["scal"].elaborate({"a": f32, "xs": array(1024, f32)})
+program.term        # map (λx. x * a) xs
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from lithify.arith import Expr, size
+from lithify.lang.annotations import TypeReader
+from lithify.lang.build import param
+from lithify.lang.coerce import as_term, call, lambda_of, operate
+from lithify.lang.elaborate import Elaborator
+from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
+from lithify.lang.operators import Operator, Typing
+from lithify.lang.parser import parse
+from lithify.lang.syntax import (
+    Declaration,
+    DefinitionSyntax,
+    FunctionType,
+    Lambda,
+    NamePattern,
+    OperatorSyntax,
+    ParameterPattern,
+    Source,
+    TypeSyntax,
+)
+from lithify.lang.term import Term
+from lithify.lang.types import Type
+from lithify.lang.values import FunctionValue, Numeral, Value, describe
+
+Sizes = Mapping[str, int | Expr]
+OperatorCheck = Callable[[Operator, Type], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Elaborated:
+    """A program for given argument types: a term over its parameters, in order, and the sizes that were bound."""
+
+    term: Term
+    parameters: tuple[tuple[str, Type], ...]
+    sizes: dict[str, Expr]
+
+    @property
+    def type(self) -> Type:
+        """The type of the result."""
+        return self.term.type
+
+
+def read_file(path: str | Path, check: OperatorCheck | None = None) -> Module:
+    """The definitions of a `.lift` file; `check` is called with each declared operator and its operands' type.
+
+    Raises ParseError with file, line and caret.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParseError(f"{path} cannot be read: {error}") from error
+    return Module(Source(text, str(path)), check)
+
+
+def read_text(text: str, name: str = "<text>", check: OperatorCheck | None = None) -> Module:
+    """The definitions of a text."""
+    return Module(Source(text, name), check)
+
+
+class Module(Mapping[str, "Definition"]):
+    """The definitions of a text, by name and in order. A definition may use those above it."""
+
+    def __init__(self, source: Source, check: OperatorCheck | None = None) -> None:
+        self.source = source
+        self.declarations = parse(source)
+        self._check = check
+        self._operators: dict[tuple[str, Type], Operator] = {}
+        self._definitions: dict[str, Definition] = {}
+        seen: dict[str, Declaration] = {}
+        for position, declaration in enumerate(self.declarations):
+            if declaration.name in seen:
+                raise ParseError(
+                    f"`{declaration.name}` is defined twice",
+                    where=f"{declaration.span}\nfirst: {seen[declaration.name].span}",
+                )
+            seen[declaration.name] = declaration
+            if isinstance(declaration, DefinitionSyntax):
+                self._definitions[declaration.name] = Definition(self, declaration, position)
+
+    def __getitem__(self, name: str) -> Definition:
+        if name not in self._definitions:
+            close = difflib.get_close_matches(name, self._definitions, 3) or list(self._definitions)
+            raise ParseError(f"{self.source.name} defines no `{name}`", hint=f"it defines {', '.join(close)}")
+        return self._definitions[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._definitions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._definitions)
+
+    def __len__(self) -> int:
+        return len(self._definitions)
+
+    def operator(self, declaration: OperatorSyntax, elaborator: Elaborator, scope: _Scope, type_: Type) -> Operator:
+        """The declared operator on operands of a type, made (and checked) once."""
+        key = declaration.name, type_
+        found = self._operators.get(key)
+        if found is None:
+            function = elaborator.value(declaration.definition, scope)
+            definition = lambda_of(function, (type_, type_), type_, f"operator {declaration.name}")
+            neutral = None
+            if declaration.neutral is not None:
+                neutral = as_term(elaborator.value(declaration.neutral, scope), type_)
+                if neutral.type is not type_ or neutral.parameters:
+                    raise TypeMismatch(
+                        f"the neutral element of {declaration.name} has type {neutral.type}, {type_} expected",
+                        where=str(declaration.neutral.span),
+                    )
+            found = Operator(
+                declaration.name,
+                2,
+                Typing.DEFINED,
+                associative="associative" in declaration.properties,
+                commutative="commutative" in declaration.properties,
+                idempotent="idempotent" in declaration.properties,
+                definition=definition,
+                neutral_term=neutral,
+                meaning="declared by the program",
+            )
+            if self._check is not None:
+                self._check(found, type_)
+            self._operators[key] = found
+        return found
+
+
+class Definition:
+    """A definition: a template for the types of its arguments."""
+
+    def __init__(self, module: Module, syntax: DefinitionSyntax, position: int) -> None:
+        self.module, self.syntax, self.position = module, syntax, position
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.syntax.name
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its written parameters (none where it is point-free)."""
+        return tuple(
+            p.name if isinstance(p, NamePattern) else f"arg{i}" for i, p in enumerate(_written_parameters(self), 1)
+        )
+
+    def elaborate(
+        self, arguments: Sequence[Type] | Mapping[str, Type] | None = None, sizes: Sizes | None = None
+    ) -> Elaborated:
+        """The program for arguments of the given types, in order or by name.
+
+        Without types the parameters' annotations are used, and the sizes that they name are symbolic. `sizes` gives
+        free sizes. Raises ParseError, TypeMismatch, UnboundSize.
+        """
+        elaborator = Elaborator(sizes, builtins=prelude)
+        try:
+            return self._elaborate(elaborator, arguments)
+        except LithifyError as error:
+            unbound = elaborator.sizes.error()
+            if unbound is not None and isinstance(error, TypeMismatch):
+                raise unbound from error
+            raise
+
+    def _elaborate(self, elaborator: Elaborator, arguments: Sequence[Type] | Mapping[str, Type] | None) -> Elaborated:
+        scope = _Scope(self.module, elaborator, self.position + 1)
+        value = scope[self.name]
+        parameters = self._parameters(elaborator, scope, value, arguments)
+        elaborator.entering = True
+        for name, type_ in parameters:
+            if not isinstance(value, FunctionValue):
+                raise TypeMismatch(f"`{self.name}` takes fewer than {len(parameters)} arguments")
+            value = call(value, param(name, type_))
+        if isinstance(value, FunctionValue):
+            raise TypeMismatch(
+                f"`{self.name}` takes more than {len(parameters)} argument(s): {describe(value)}",
+                where=str(self.syntax.span.source.show(self.syntax.span)),
+            )
+        term = as_term(value)
+        unbound = elaborator.sizes.error()
+        if unbound is not None:
+            raise unbound
+        return Elaborated(term, parameters, {name: n.as_size() for name, n in elaborator.sizes.known.items()})
+
+    def _parameters(
+        self,
+        elaborator: Elaborator,
+        scope: MutableMapping[str, Value],
+        value: Value,
+        arguments: Sequence[Type] | Mapping[str, Type] | None,
+    ) -> tuple[tuple[str, Type], ...]:
+        names = self.parameters
+        if arguments is None:
+            return self._annotated(elaborator, scope)
+        if isinstance(arguments, Mapping):
+            missing = [n for n in names if n not in arguments]
+            unknown = [n for n in arguments if names and n not in names]
+            if missing or unknown:
+                problem = f"no argument for {', '.join(missing)}" if missing else f"no parameter {', '.join(unknown)}"
+                raise TypeMismatch(f"`{self.name}`: {problem}", hint=f"its parameters are {', '.join(names)}")
+            return tuple((n, arguments[n]) for n in names or arguments)
+        if names and len(arguments) < len(names):
+            raise TypeMismatch(
+                f"`{self.name}` takes {len(names)} arguments ({', '.join(names)}), {len(arguments)} given",
+                where=str(self.syntax.span),
+            )
+        extra = tuple(f"arg{i}" for i in range(len(names) + 1, len(arguments) + 1))
+        return tuple(zip((*names, *extra), arguments, strict=True))
+
+    def _annotated(self, elaborator: Elaborator, scope: MutableMapping[str, Value]) -> tuple[tuple[str, Type], ...]:
+        """The parameters with the types that are written, over symbolic sizes."""
+        written = _written_parameters(self)
+        annotations = [p.annotation if isinstance(p, NamePattern) else None for p in written]
+        names = self.parameters
+        if self.syntax.annotation is not None:
+            annotations = list(_parameter_types(self.syntax.annotation))
+            names = (*names, *[f"arg{i}" for i in range(len(names) + 1, len(annotations) + 1)])
+        reader = TypeReader(scope, lambda e: _symbolic(elaborator, e, scope), elaborator.sizes.known)
+        result = []
+        for name, annotation in zip(names, annotations, strict=True):
+            if annotation is None:
+                raise TypeMismatch(
+                    f"the type of parameter {name} of `{self.name}` is not known",
+                    hint=f"give the arguments' types, or write ({name} : n.f32)",
+                )
+            result.append((name, reader.type(annotation)))
+        return tuple(result)
+
+
+def _symbolic(elaborator: Elaborator, e: object, scope: MutableMapping[str, Value]) -> Expr:
+    value = elaborator.value(e, scope)  # type: ignore[arg-type]
+    if not isinstance(value, Numeral):
+        raise TypeMismatch(f"a size expected, {describe(value)} given")
+    return value.as_size(
+        lambda free: (
+            elaborator.sizes.known[free.name].as_size() if free.name in elaborator.sizes.known else size(free.name)
+        )
+    )
+
+
+def _written_parameters(definition: Definition) -> list[ParameterPattern]:
+    result: list[ParameterPattern] = []
+    body = definition.syntax.value
+    while isinstance(body, Lambda):
+        result.extend(body.parameters)
+        body = body.body
+    return result
+
+
+def _parameter_types(annotation: TypeSyntax) -> Iterator[TypeSyntax]:
+    while isinstance(annotation, FunctionType):
+        yield annotation.parameter
+        annotation = annotation.result
+
+
+class _Scope(MutableMapping[str, Value]):
+    """The definitions above a position of a module, evaluated when they are named."""
+
+    def __init__(self, module: Module, elaborator: Elaborator, end: int) -> None:
+        self.module, self.elaborator, self.end = module, elaborator, end
+        self.positions = {d.name: i for i, d in enumerate(module.declarations)}
+        self.values: dict[str, Value] = {}
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.values:
+            return self.values[name]
+        position = self.positions[name]
+        declaration = self.module.declarations[position]
+        if position >= self.end:
+            own = position == self.end
+            raise ParseError(
+                f"`{name}` is used in its own definition: recursion is not possible"
+                if own
+                else f"`{name}` is used above its definition",
+                where=None if own else f"defined here: {declaration.span}",
+                hint="use map, reduce, scan or iterate" if own else "move the definition up",
+            )
+        scope = ChainMap({}, _Scope(self.module, self.elaborator, position))
+        if isinstance(declaration, OperatorSyntax):
+            value = self._operator(declaration, scope)
+        else:
+            value = _definition_value(self.elaborator, declaration, scope)
+        self.values[name] = value
+        return value
+
+    def _operator(self, declaration: OperatorSyntax, scope: MutableMapping[str, Value]) -> FunctionValue:
+        def apply(left: Value, right: Value) -> Value:
+            typed = next((v for v in (left, right) if isinstance(v, Term)), None) or as_term(left)
+            operator = self.module.operator(declaration, self.elaborator, scope, typed.type)  # type: ignore[arg-type]
+            return operate(operator, as_term(left, typed.type), as_term(right, typed.type))
+
+        return FunctionValue(declaration.name, 2, apply)
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        self.values[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from [d.name for d in self.module.declarations[: self.end]]
+
+    def __len__(self) -> int:
+        return self.end
+
+
+def _definition_value(
+    elaborator: Elaborator, declaration: DefinitionSyntax, scope: MutableMapping[str, Value]
+) -> Value:
+    annotation = declaration.annotation
+    if annotation is None:
+        value = elaborator.value(declaration.value, scope)
+        return replace(value, definition=declaration.name) if isinstance(value, FunctionValue) else value
+    types = list(_parameter_types(annotation))
+    result = annotation
+    while isinstance(result, FunctionType):
+        result = result.result
+
+    def run(*arguments: Value) -> Value:
+        entered, elaborator.entering = elaborator.entering, False
+        inner: ChainMap[str, Value] = ChainMap({}, scope)
+        reader = elaborator.types(inner)
+        typed = [
+            reader.annotated(a, t, f"argument {i}") for i, (a, t) in enumerate(zip(arguments, types, strict=True), 1)
+        ]
+        if entered:
+            elaborator.keep_sizes(inner)
+        value = elaborator.value(declaration.value, inner)
+        for argument in typed:
+            value = call(value, argument)
+        return reader.annotated(value, result, f"the result of {declaration.name}")
+
+    if not types:
+        return run()
+    return FunctionValue(declaration.name, len(types), run, (), None, declaration.name)
+
+
+@cache
+def _prelude_module() -> Module:
+    text = resources.files("lithify.lang").joinpath("prelude.lift").read_text(encoding="utf-8")
+    return Module(Source(text, "prelude.lift"))
+
+
+def prelude(elaborator: Elaborator, name: str) -> Value | None:
+    """The meaning of a name that the prelude defines."""
+    module = _prelude_module()
+    return _Scope(module, elaborator, len(module.declarations))[name] if name in module else None

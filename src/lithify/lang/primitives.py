@@ -1,0 +1,417 @@
+"""The primitives as functions over values, made from the patterns' declarations and from small tables of notation.
+
+A pattern with a signature takes its size attributes first, then its arguments in the order of the signature
+(`split size xs`, `map f xs`, `reduce f z xs`). The slides' names are the same patterns at a level or a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from lithify.arith import Expr
+from lithify.lang import build, coerce
+from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of, operator_function
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.index_functions import reverse, stride
+from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.operators import OPERATORS
+from lithify.lang.patterns import PATTERNS, Pattern
+from lithify.lang.scalars import bool_
+from lithify.lang.term import Term, make
+from lithify.lang.types import Array, Tuple, shape_of
+from lithify.lang.values import (
+    FunctionValue,
+    Numeral,
+    PadMode,
+    Rearrangement,
+    Resolve,
+    TupleValue,
+    Value,
+    describe,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A primitive's notation: its name, how many arguments it takes, one line of help, and what it makes of them.
+
+    `resolve` gives meaning to free size names. `build(resolve, arguments, attributes)`.
+    """
+
+    name: str
+    arity: int
+    meaning: str
+    build: Callable[..., Value]
+
+    def function(self, resolve: Resolve | None = None, **attributes: Any) -> FunctionValue:
+        """The primitive as a function over values."""
+        return FunctionValue(self.name, self.arity, lambda *a: self.build(resolve, a, attributes))
+
+
+def as_size(value: Value, resolve: Resolve | None, what: str) -> Expr:
+    """The size that an argument denotes."""
+    if not isinstance(value, Numeral):
+        raise TypeMismatch(f"{what} takes a size, {describe(value)} given")
+    return value.as_size(resolve)
+
+
+# ---- patterns with a signature ---------------------------------------------------------------------------------------
+
+
+def _from_signature(pattern: Pattern, sizes: tuple[str, ...]) -> Primitive:
+    signature = pattern.signature
+    assert signature is not None
+
+    def build_(resolve: Resolve | None, arguments: tuple[Value, ...], attributes: dict[str, Any]) -> Term:
+        given = {name: as_size(a, resolve, pattern.name) for name, a in zip(sizes, arguments, strict=False)}
+        attrs = {name: attributes.get(name, given.get(name)) for name in pattern.attributes}
+        return apply_pattern(pattern, attrs, arguments[len(sizes) :])
+
+    return Primitive(pattern.name, len(sizes) + signature.arity, pattern.meaning, build_)
+
+
+def apply_pattern(pattern: Pattern, attrs: dict[str, Any], arguments: tuple[Value, ...]) -> Term:
+    """A pattern over values: arguments that are no functions tell the types of those that are."""
+    signature = pattern.signature
+    assert signature is not None
+    bindings = dict(attrs)
+    terms: dict[int, Term] = {}
+
+    def take(position: int, term: Term) -> None:
+        clash = signature.bind(position, term.type, bindings)
+        if clash is not None:
+            raise TypeMismatch(
+                f"argument {position + 1} of {pattern.name} does not fit: {clash}",
+                hint=f"{pattern.name} : {signature.text}",
+            )
+        terms[position] = term
+
+    waiting = [i for i in range(len(arguments)) if signature.takes_function(i)]
+    for position, argument in enumerate(arguments):
+        if position not in waiting:
+            is_array = signature.takes_array(position)
+            take(position, as_array(argument, pattern.name) if is_array else as_term(argument))
+    while waiting:
+        position, (parameters, result) = next(
+            (i, expected) for i in waiting if (expected := signature.expected(i, bindings)) is not None
+        )
+        waiting.remove(position)
+        take(position, lambda_of(arguments[position], parameters, result, pattern.name))
+    return make(pattern, tuple(attrs.values()), tuple(terms[i] for i in range(len(arguments))))
+
+
+# ---- patterns with a notation of their own ---------------------------------------------------------------------------
+
+Attributes = dict[str, Any]
+Arguments = tuple[Value, ...]
+
+
+def _map(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
+    f, xs = arguments
+    if isinstance(xs, Term) and not isinstance(xs.type, Array) and coerce.is_reduction(xs):
+        return call(f, xs)
+    attrs = {"level": None, "name": None} | attributes
+    return apply_pattern(PATTERNS["map"], attrs, (as_function(f, "map"), as_array(xs, "map")))
+
+
+def _fold(kind: str) -> Callable[[Resolve | None, Arguments, Attributes], Value]:
+    def build_(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
+        f, initial, xs = arguments
+        array = as_array(xs, kind)
+        function = as_function(f, kind)
+        accumulator = coerce.accumulator_type(function, initial, build.element_type(array))
+        attrs = {"level": None, "memory": None, "name": None} | attributes
+        return apply_pattern(PATTERNS[kind], attrs, (function, as_term(initial, accumulator), array))
+
+    return build_
+
+
+def _join(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    xs = arguments[0]
+    if isinstance(xs, Term):
+        nested = isinstance(xs.type, Array) and isinstance(xs.type.element, Array)
+        if not nested and (coerce.is_reduction(xs) or coerce.elements_are_reductions(xs)):
+            return xs
+    return build.join(as_array(xs, "join"))
+
+
+def _iterate(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    """A function that keeps the type is iterated by the core; one that does not is unrolled for a constant count."""
+    count, f, x = arguments
+    if isinstance(count, FunctionValue):  # the slides write `iterate f n`
+        count, f = f, count
+    times, function = as_size(count, resolve, "iterate"), as_function(f, "iterate")
+    start = as_term(x)
+    try:
+        return build.iterate(times, lambda_of(function, (start.type,), start.type, "iterate"), start)
+    except TypeMismatch as mismatch:
+        if times.constant is None:
+            mismatch.hint = "a function that changes the type is iterated a constant number of times only"
+            raise
+        value: Value = start
+        for _ in range(times.constant):
+            value = call(function, value)
+        return value
+
+
+def _to(memory: Memory, value: Value) -> Value:
+    """Of a value: written there; of a function: its results are written there."""
+    if isinstance(value, FunctionValue):
+        f = value
+        return FunctionValue(f"to[{memory}] ({f.name})", 1, lambda x: _to(memory, call(f, x)))
+    if coerce.components(value) or isinstance(value, Term | Numeral):
+        return build.to(memory, as_term(value))
+    raise TypeMismatch(f"to[{memory}] takes a value or a function, {describe(value)} given")
+
+
+def _zip(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    """Scalars among the arrays are repeated."""
+    return build.zip_(*_equally_long(arguments, "zip"))
+
+
+def _equally_long(items: Arguments, what: str) -> list[Term]:
+    lengths = [item.type.size for item in items if isinstance(item, Term) and isinstance(item.type, Array)]
+    if not lengths:
+        for item in items:
+            as_array(item, what)
+    elements = [build.element_type(i) for i in items if isinstance(i, Term) and isinstance(i.type, Array)]
+    result = []
+    for item in items:
+        if isinstance(item, Numeral):
+            result.append(build.replicate(lengths[0], coerce.spread(item, elements[0])))
+        elif isinstance(item, Term) and not isinstance(item.type, Array | Tuple):
+            result.append(build.replicate(lengths[0], item))
+        else:
+            result.append(as_array(item, what))
+    return result
+
+
+def _variadic(
+    name: str, make_: Callable[[Arguments], Value]
+) -> Callable[[Resolve | None, Arguments, Attributes], Value]:
+    """`zip a b` and `zip (a, b, c)`: of one tuple, its components; of anything else, one more argument is awaited."""
+
+    def build_(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+        first = arguments[0]
+        items = coerce.components(first)
+        if items:
+            return make_(items)
+        return FunctionValue(name, 1, lambda second: make_((first, second)))
+
+    return build_
+
+
+def _concat(items: Arguments) -> Value:
+    return build.concat(*[as_array(item, "concat") for item in items])
+
+
+def _pad(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    left, right = (as_size(a, resolve, "pad") for a in arguments[:2])
+    mode, xs = arguments[2], as_array(arguments[3], "pad")
+    element = build.element_type(xs)
+    if isinstance(mode, PadMode) and mode.fill is None:
+        return build.pad_mode(mode.name, left, right, xs)
+    fill = mode.fill if isinstance(mode, PadMode) else mode
+    assert fill is not None
+    return build.pad(left, right, as_term(fill, element), xs)
+
+
+def _reorder(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    how, xs = arguments[0], as_array(arguments[1], "reorder")
+    if isinstance(how, FunctionValue) and how.name == "reverse":
+        return build.reindex(reverse(build.length(xs)), xs)
+    if not isinstance(how, Rearrangement):
+        raise TypeMismatch(f"reorder takes an index function (stride s, reverse), {describe(how)} given")
+    return build.reindex(how.make(build.length(xs)), xs)
+
+
+def _stride(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    step = as_size(arguments[0], resolve, "stride")
+    return Rearrangement(f"stride {step}", lambda n: stride(step, n))
+
+
+def _reverse(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    xs = as_array(arguments[0], "reverse")
+    return build.reindex(reverse(build.length(xs)), xs)
+
+
+def _scatter(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
+    ids, xs = (as_array(a, "scatter") for a in arguments)
+    return build.scatter(attributes.get("mode", "permutation"), ids, xs)
+
+
+def _pipe(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
+    f, load, initial, xs = arguments
+    array = as_array(xs, "pipe")
+    loader = lambda_of(load, (build.element_type(array),), None, "pipe")
+    tile = loader.type.result  # type: ignore[attr-defined]
+    accumulator = coerce.accumulator_type(as_function(f, "pipe"), initial, tile)
+    attrs = {"slots": 2, "lag": 0, "roles": None, "name": None} | attributes
+    return apply_pattern(
+        PATTERNS["pipe"], attrs, (f, coerce.function_of_term(loader), as_term(initial, accumulator), array)
+    )
+
+
+def at(xs: Value, index: Value, resolve: Resolve | None = None) -> Term:
+    """`xs[i]`: a number is checked against the length, an index must be one of the array's."""
+    array = as_array(xs, "indexing")
+    if isinstance(index, Numeral):
+        return build.at(array, index.as_size(resolve))
+    return build.at(array, as_term(index))
+
+
+def projection(value: Value, component: int) -> Value:
+    """`p.0`."""
+    items = coerce.components(value)
+    if isinstance(value, TupleValue) and component < len(items):
+        return items[component]
+    if isinstance(value, Term):
+        return build.proj(component, value)
+    raise TypeMismatch(f"component {component} is taken of {describe(value)}")
+
+
+def array_literal(items: Iterable[Value]) -> Term:
+    """`[a, b]`: numbers take the type of the other elements."""
+    values = tuple(items)
+    typed = next((as_term(v).type for v in values if not isinstance(v, Numeral)), None)
+    if typed is None:
+        numerals = [v for v in values if isinstance(v, Numeral)]
+        types = [v.default_type() for v in numerals]
+        typed = next((t for t in types if t.is_float), types[0])
+    return build.array_literal(*[as_term(v, typed) for v in values])
+
+
+def _reduction_of_parts(resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
+    size, f, initial, xs = arguments
+    parts = build.split(as_size(size, resolve, "partialReduce"), as_array(xs, "partialReduce"))
+    fold = _fold("reduce")
+    return build.map_(lambda part: as_term(fold(resolve, (f, initial, part), attributes)), parts)
+
+
+def _untile(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    """I.J tiles of n.m elements to rows. Tiles in register blocks, n.m.l with l rows in a block, are put back too."""
+    tiles = as_array(arguments[0], "untile")
+    rank = len(shape_of(tiles.type)[0])
+    if rank == 5:
+        return _untile(None, (build.map_(lambda row: build.map_(_unblock, row), tiles),), {})
+    if rank != 4:
+        raise TypeMismatch(f"untile takes tiles, I.J.n.m.t, {tiles.type} given")
+    return build.join(build.map_(lambda row: build.map_(build.join, build.transpose(row)), tiles))
+
+
+def _unblock(tile: Term) -> Term:
+    return build.join(build.map_(build.transpose, tile))
+
+
+_OWN = (
+    Primitive("map", 2, PATTERNS["map"].meaning, _map),
+    Primitive("reduce", 3, PATTERNS["reduce"].meaning, _fold("reduce")),
+    Primitive("scan", 3, PATTERNS["scan"].meaning, _fold("scan")),
+    Primitive("pipe", 4, PATTERNS["pipe"].meaning, _pipe),
+    Primitive("join", 1, PATTERNS["join"].meaning, _join),
+    Primitive("iterate", 3, PATTERNS["iterate"].meaning, _iterate),
+    Primitive("zip", 1, PATTERNS["zip"].meaning, _variadic("zip", lambda items: _zip(None, items, {}))),
+    Primitive("concat", 1, PATTERNS["concat"].meaning, _variadic("concat", _concat)),
+    Primitive("unzip", 1, PATTERNS["unzip"].meaning, lambda _r, a, _k: build.unzip(as_array(a[0], "unzip"))),
+    Primitive("pad", 4, PATTERNS["pad"].meaning, _pad),
+    Primitive("fill", 1, "pad with a value", lambda _r, a, _k: PadMode("fill", a[0])),
+    Primitive("reorder", 2, "read through an index function: stride s, reverse", _reorder),
+    Primitive("stride", 1, "the index function that steps s elements at a time", _stride),
+    Primitive("reverse", 1, "last element first", _reverse),
+    Primitive("scatter", 2, PATTERNS["scatter"].meaning, _scatter),
+    Primitive("partialReduce", 4, "reduce parts of n elements: map (reduce f z) . split n", _reduction_of_parts),
+    Primitive("untile", 1, "rows of tiles of a matrix, put back together", _untile),
+    Primitive("id", 1, "the argument", lambda _r, a, _k: a[0]),
+    Primitive("fst", 1, "the first component", lambda _r, a, _k: projection(a[0], 0)),
+    Primitive("snd", 1, "the second component", lambda _r, a, _k: projection(a[0], 1)),
+    Primitive("singleton", 1, "the array of one element", lambda _r, a, _k: array_literal(a)),
+    Primitive("length", 1, "the number of elements", lambda _r, a, _k: Numeral(build.length(as_array(a[0], "length")))),
+)  # fmt: skip
+
+_SIZES = {"split": ("size",), "take": ("size",), "drop": ("size",), "replicate": ("size",), "generate": ("size",),
+          "slide": ("size", "step"), "swz": ("width",)}  # fmt: skip
+
+
+def _generic(pattern: Pattern) -> Primitive:
+    if pattern.name == "swz":
+
+        def build_swz(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+            width = as_size(arguments[0], resolve, "swz").constant
+            if width not in (32, 64, 128):
+                raise TypeMismatch(f"swz takes a width of 128, 64 or 32 bytes, not {describe(arguments[0])}")
+            return build.swz(width, as_array(arguments[1], "swz"))
+
+        return Primitive("swz", 2, pattern.meaning, build_swz)
+    return _from_signature(pattern, _SIZES.get(pattern.name, ()))
+
+
+PRIMITIVES: dict[str, Primitive] = {
+    p.name: _generic(p) for p in (PATTERNS[n] for n in (*_SIZES, "transpose", "gather"))
+} | {p.name: p for p in _OWN}
+"""What text and Python can name, by name; attributes (level, memory, name) are given with `Primitive.function`."""
+
+# ---- the slides' names -----------------------------------------------------------------------------------------------
+
+LEVELS: dict[str, Level] = {
+    "mapSeq": SEQ, "mapUnroll": UNROLL, "mapVec": VEC, "mapPar": PAR,
+    "mapGlobal": Level("global"), "mapWorkgroup": Level("group"), "mapLocal": Level("item"),
+    "mapWarp": Level("warp"), "mapLane": Level("lane"),
+    "mapGlb": Level("global"), "mapWrg": Level("group"), "mapLcl": Level("item"),
+}  # fmt: skip
+MEMORY_NAMES: dict[str, Memory] = {"toGlobal": HEAP, "toLocal": LOCAL, "toPrivate": PRIVATE}
+ALIASES = {"splitVec": "split", "joinVec": "join", "reducePart": "partialReduce"}
+
+
+def _at_level(name: str, level: Level) -> FunctionValue:
+    """`mapLocal f xs` and `mapLocal 1 f xs`."""
+
+    def start(first: Value) -> Value:
+        if isinstance(first, Numeral) and isinstance(first.value, int):
+            return PRIMITIVES["map"].function(level=Level(level.name, first.value))
+        return call(PRIMITIVES["map"].function(level=level), first)
+
+    return FunctionValue(name, 1, start)
+
+
+def builtin(name: str, resolve: Resolve | None = None) -> Value | None:
+    """The meaning of a name that the program does not define: a primitive, an operator, a slide's name; or None."""
+    name = ALIASES.get(name, name)
+    if name in PRIMITIVES:
+        return PRIMITIVES[name].function(resolve)
+    if name in LEVELS:
+        return _at_level(name, LEVELS[name])
+    if name in MEMORY_NAMES:
+        memory = MEMORY_NAMES[name]
+        return FunctionValue(name, 1, lambda value: _to(memory, value))
+    if name in ("reduceSeq", "reduceUnroll"):
+        return PRIMITIVES["reduce"].function(resolve, level=SEQ if name == "reduceSeq" else UNROLL)
+    if name in ("scanSeq",):
+        return PRIMITIVES["scan"].function(resolve, level=SEQ)
+    if name in OPERATORS:
+        return operator_function(name)
+    return _constants().get(name)
+
+
+@cache
+def _constants() -> dict[str, Value]:
+    return {
+        "true": build.const(True, bool_),
+        "false": build.const(False, bool_),
+        "inf": Numeral(float("inf")),
+        "nan": Numeral(float("nan")),
+        "pi": Numeral(3.141592653589793),
+        **{mode: PadMode(mode) for mode in ("clamp", "mirror", "wrap")},
+    }
+
+
+def names() -> tuple[str, ...]:
+    """All names that `builtin` knows, for suggestions."""
+    return (*PRIMITIVES, *LEVELS, *MEMORY_NAMES, *ALIASES, *OPERATORS, "reduceSeq", "reduceUnroll", *_constants())
+
+
+def to_memory(memory: Memory) -> FunctionValue:
+    """`to[mem]`."""
+    return FunctionValue(f"to[{memory}]", 1, lambda value: _to(memory, value))
