@@ -273,11 +273,11 @@ class _Scope(MutableMapping[str, Value]):
     def __init__(self, module: Module, elaborator: Elaborator, end: int) -> None:
         self.module, self.elaborator, self.end = module, elaborator, end
         self.positions = {d.name: i for i, d in enumerate(module.declarations)}
-        self.values: dict[str, Value] = {}
+        self.evaluated: dict[str, Value] = {}
 
     def __getitem__(self, name: str) -> Value:
-        if name in self.values:
-            return self.values[name]
+        if name in self.evaluated:
+            return self.evaluated[name]
         position = self.positions[name]
         declaration = self.module.declarations[position]
         if position >= self.end:
@@ -291,10 +291,10 @@ class _Scope(MutableMapping[str, Value]):
             )
         scope = ChainMap({}, _Scope(self.module, self.elaborator, position))
         if isinstance(declaration, OperatorSyntax):
-            value = self._operator(declaration, scope)
+            value: Value = self._operator(declaration, scope)
         else:
             value = _definition_value(self.elaborator, declaration, scope)
-        self.values[name] = value
+        self.evaluated[name] = value
         return value
 
     def _operator(self, declaration: OperatorSyntax, scope: MutableMapping[str, Value]) -> FunctionValue:
@@ -306,10 +306,10 @@ class _Scope(MutableMapping[str, Value]):
         return FunctionValue(declaration.name, 2, apply)
 
     def __setitem__(self, name: str, value: Value) -> None:
-        self.values[name] = value
+        self.evaluated[name] = value
 
     def __delitem__(self, name: str) -> None:
-        del self.values[name]
+        del self.evaluated[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from [d.name for d in self.module.declarations[: self.end]]
