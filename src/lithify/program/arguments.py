@@ -1,0 +1,250 @@
+"""The arguments of a call: what types they have, how tuples are taken apart, and results of the kind that was given.
+
+An argument is an array (NumPy, or any library with DLPack), a number, or a tuple of those (a tuple of arrays stands for
+an array of tuples where the program has one). Where only types are needed, a type or its text ("1024.f32") will do.
+
+Python's numbers have no width: they take the parameter's declared type, else the type of the arrays beside them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithify.arith import Expr, const, size
+from lithify.lang.errors import LaunchError, ParseError
+from lithify.lang.scalars import SCALARS, Scalar, bool_, complex64, f32, i32, scalar_of_dtype
+from lithify.lang.types import Array, Index, Tuple, Type, array
+
+if TYPE_CHECKING:
+    from lithify.lang.syntax import Expression, TypeSyntax
+
+_TORCH_NAMES = {"bool": "bool", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+                "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int64": "i64", "complex64": "complex64",
+                "complex128": "complex128", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A Python number among the arguments: its type is decided when the program's is known."""
+
+    python: type
+
+    def __str__(self) -> str:
+        return f"a Python {self.python.__name__}"
+
+
+Described = Type | Number | tuple["Described", ...]
+_NUMBERS: tuple[type, ...] = (bool, int, float, complex)
+
+
+def key_of(value: Any) -> Hashable:
+    """What decides the type of an argument, as something that is quick to look up."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype, value.shape
+    if kind in _NUMBERS or isinstance(value, Type):
+        return kind if kind in _NUMBERS else value
+    if kind is tuple or kind is list:
+        return tuple([key_of(item) for item in value])
+    if isinstance(value, str):
+        return value
+    shape = getattr(value, "shape", None)
+    if shape is None or not hasattr(value, "dtype"):
+        raise LaunchError(
+            f"{kind.__name__} is no argument for a program", hint="give NumPy or DLPack arrays, numbers, tuples of them"
+        )
+    return kind.__module__, str(value.dtype), tuple(shape)
+
+
+def describe(value: Any, name: str) -> Described:
+    """The type of an argument; `name` is what errors call it."""
+    if isinstance(value, Type):
+        return value
+    if isinstance(value, str):
+        return read_type(value)
+    if type(value) in _NUMBERS:
+        return Number(type(value))
+    if isinstance(value, tuple | list):
+        return tuple([describe(item, f"{name}.{k}") for k, item in enumerate(value)])
+    return array(*[int(n) for n in value.shape], _scalar(value, name))
+
+
+def read_type(text: str) -> Type:
+    """The type that a text says: "16.1024.f32", "(n.f32, n.i32)", "idx[8]"; names are symbolic sizes.
+
+    Raises ParseError.
+    """
+    from lithify.lang.parser import parse_type
+
+    return _type(parse_type(text))
+
+
+def type_of_syntax(syntax: TypeSyntax) -> Type | None:
+    """The type of an annotation; None where it says something that only the arguments decide."""
+    try:
+        return _type(syntax)
+    except ParseError:
+        return None
+
+
+def _type(syntax: TypeSyntax) -> Type:
+    from lithify.lang import syntax as nodes
+    from lithify.lang.unparse import unparse_type
+
+    if isinstance(syntax, nodes.ArrayType):
+        return Array(_size(syntax.size), _type(syntax.element))
+    if isinstance(syntax, nodes.IndexType):
+        return Index(_size(syntax.size))
+    if isinstance(syntax, nodes.TupleType):
+        return Tuple(*map(_type, syntax.items))
+    if isinstance(syntax, nodes.TypeName) and syntax.name in SCALARS:
+        return SCALARS[syntax.name]
+    raise ParseError(
+        f"{unparse_type(syntax)} is not the type of an argument", where=str(syntax.span), hint=f"scalar types are {', '.join(SCALARS)}"
+    )
+
+
+def _size(syntax: Expression) -> Expr:
+    from lithify.lang import syntax as nodes
+
+    if isinstance(syntax, nodes.Number) and isinstance(syntax.value, int):
+        return const(syntax.value)
+    if isinstance(syntax, nodes.Name):
+        return size(syntax.name)
+    raise ParseError("a size is a number or a name here", where=str(syntax.span))
+
+
+def _scalar(value: Any, name: str) -> Scalar:
+    try:
+        if isinstance(value, np.ndarray | np.generic):
+            return scalar_of_dtype(value.dtype)
+        dtype = str(value.dtype).rpartition(".")[2]
+        return SCALARS[_TORCH_NAMES[dtype]] if dtype in _TORCH_NAMES else scalar_of_dtype(value.dtype)
+    except (KeyError, TypeError):
+        hint = f"the scalar types are {', '.join(SCALARS)}"
+        if isinstance(value, np.ndarray) and value.dtype.newbyteorder("=") != value.dtype:
+            hint = f"the array has the other byte order; convert it: {name}.astype({name}.dtype.newbyteorder('='))"
+        raise LaunchError(f"argument {name} has dtype {value.dtype}, which the language has no type for", hint=hint)
+
+
+def decide(described: Sequence[Described], declared: Sequence[Type | None]) -> tuple[Type, ...]:
+    """The types of the arguments, with those of Python's numbers filled in from the declaration or the arrays."""
+    scalars = [s for each in described for s in _scalars(each)]
+    widest_float = max((s for s in scalars if s.is_float), key=lambda s: s.bits, default=None)
+    any_complex = max((s for s in scalars if s.is_complex), key=lambda s: s.bits, default=None)
+    first = scalars[0] if scalars else None
+
+    def number(python: type) -> Type:
+        if python is bool:
+            return bool_
+        if python is complex:
+            return any_complex or complex64
+        if python is float:
+            return widest_float or f32
+        return first if first is not None and first is not bool_ else i32
+
+    def one(each: Described, wanted: Type | None) -> Type:
+        if isinstance(each, Number):
+            return wanted if isinstance(wanted, Scalar) else number(each.python)
+        if isinstance(each, Type):
+            return each
+        inner = wanted
+        sizes = []
+        while isinstance(inner, Array):
+            sizes.append(inner.size)
+            inner = inner.element
+        items = inner.items if isinstance(inner, Tuple) and len(inner.items) == len(each) else (None,) * len(each)
+        parts = [one(item, part) for item, part in zip(each, items, strict=True)]
+        return _zipped(parts, len(sizes)) if sizes else Tuple(*parts)
+
+    padded = [*declared, *[None] * (len(described) - len(declared))]
+    return tuple([one(each, wanted) for each, wanted in zip(described, padded, strict=False)])
+
+
+def _zipped(parts: list[Type], depth: int) -> Type:
+    """The type of an array of tuples that is given as a tuple of arrays, `depth` dimensions of each being shared."""
+    if depth == 0:
+        return Tuple(*parts)
+    arrays = [p for p in parts if isinstance(p, Array)]
+    if len(arrays) != len(parts) or any(a.size is not arrays[0].size for a in arrays):
+        given = ", ".join(map(str, parts))
+        raise LaunchError(f"an array of tuples is given as ({given}), whose lengths are not the same")
+    return Array(arrays[0].size, _zipped([a.element for a in arrays], depth - 1))
+
+
+def _scalars(described: Described) -> list[Scalar]:
+    if isinstance(described, tuple):
+        return [s for item in described for s in _scalars(item)]
+    while isinstance(described, Array):
+        described = described.element
+    if isinstance(described, Tuple):
+        return [s for item in described.items for s in _scalars(item)]
+    return [described] if isinstance(described, Scalar) else []
+
+
+# ---- structure -----------------------------------------------------------------------------------------------------
+
+
+Structure = None | list["Structure"]
+
+
+def structure_of(type_: Type) -> Structure:
+    """How a value of the type is nested in Python: None for one array or scalar, a list for a tuple."""
+    while isinstance(type_, Array):
+        type_ = type_.element
+    return [structure_of(item) for item in type_.items] if isinstance(type_, Tuple) else None
+
+
+def flatten(values: Sequence[Any]) -> list[Any]:
+    """The arrays and numbers of nested tuples, in order."""
+    result: list[Any] = []
+    for value in values:
+        if isinstance(value, tuple | list):
+            result += flatten(value)
+        else:
+            result.append(value)
+    return result
+
+
+def nest(structure: Structure, leaves: list[Any]) -> Any:
+    """The inverse of `flatten` for one value; takes from the front of `leaves`."""
+    if structure is None:
+        return leaves.pop(0)
+    return tuple([nest(item, leaves) for item in structure])
+
+
+# ---- other libraries ---------------------------------------------------------------------------------------------------
+
+
+def returner(values: Sequence[Any]) -> Callable[[Any], Any] | None:
+    """What turns a NumPy result into the kind of array that was given; None where NumPy's is right.
+
+    With arguments of several kinds the first that is not NumPy's decides.
+    """
+    for value in values:
+        if isinstance(value, np.ndarray | np.generic) or type(value) in _NUMBERS or not hasattr(value, "__dlpack__"):
+            continue
+        library = type(value).__module__.partition(".")[0]
+        if library == "torch":
+            return _as_torch
+        module = sys.modules.get(library)
+        convert = getattr(module, "from_dlpack", None) or getattr(getattr(module, "dlpack", None), "from_dlpack", None)
+        if convert is None and library.startswith("jax"):
+            convert = getattr(sys.modules.get("jax.dlpack"), "from_dlpack", None)
+        if convert is not None:
+            return convert  # type: ignore[no-any-return]
+    return None
+
+
+def _as_torch(result: np.ndarray[Any, Any]) -> Any:
+    torch: Any = sys.modules["torch"]
+    names = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+    name = result.dtype.name
+    if name in names:  # DLPack knows them, NumPy's side does not
+        return torch.from_numpy(result.view(names[name])).view(getattr(torch, name))
+    return torch.from_numpy(result) if result.ndim else torch.from_numpy(result.reshape(1)).reshape(())

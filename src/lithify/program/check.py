@@ -1,0 +1,226 @@
+"""Execute every level of a compilation on small data and compare: the definition, the lowered program, the kernels, the
+device.
+
+The definition is evaluated in float64 whatever the types say. What the lower levels may differ by is rounding: a tolerance
+that grows with the scalar type's unit of rounding, relative to the largest element of each result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithify.arith import Expr, as_expr
+from lithify.lang.errors import LithifyError
+from lithify.lang.scalars import SCALARS, Kind, Scalar
+from lithify.lang.types import Array, Index, Tuple, Type
+from lithify.program.arguments import flatten
+
+if TYPE_CHECKING:
+    from lithify.program.program import Program
+    from lithify.program.specialise import Specialisation
+
+Values = list[np.ndarray[Any, Any]]
+LARGE = 48  # a longer dimension is replaced by a small one
+_SMALL = (13, 17, 7, 19, 11, 23, 5)
+_ROUNDINGS = 2000  # units of rounding that a result may be off, relative to its largest element
+_SEED = 12345
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """A level that was executed: the largest difference from the definition (relative), and what is allowed.
+
+    `problem` is set where the level could not be reached or executed, or differs by more.
+    """
+
+    level: str
+    difference: float | None
+    tolerance: float
+    problem: str = ""
+
+    @property
+    def right(self) -> bool:
+        return not self.problem
+
+
+@dataclass(frozen=True)
+class Check:
+    """The levels in order, and the types on which they were executed."""
+
+    name: str
+    types: tuple[Type, ...]
+    levels: tuple[LevelResult, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether every level gives what the definition says."""
+        return all(level.right for level in self.levels)
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} on {', '.join(map(str, self.types))}"]
+        for each in self.levels:
+            found = each.problem or f"differs by {each.difference:.1e} (allowed {each.tolerance:.0e})"
+            lines.append(f"  {'ok   ' if each.right else 'WRONG'} {each.level}: {found}")
+        return "\n".join(lines)
+
+
+def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Check:
+    """Execute every level for arguments like these, made smaller where they are large.
+
+    Values are random, numbers are taken as given. Errors of the program itself (types, sizes) are raised.
+    """
+    from lithify.evaluate import evaluate
+
+    full = program.specialise(*arguments, sizes=sizes)
+    types = [type_ for _, type_ in full.elaborated.parameters]
+    specialisation = _smaller(program, types, sizes) or full
+    elaborated = specialisation.elaborated
+    names = [name for name, _ in elaborated.parameters]
+    small = tuple(type_ for _, type_ in elaborated.parameters)
+    random = np.random.default_rng(_SEED)
+    values = [
+        given if isinstance(type_, Scalar) and isinstance(given, int | float | complex) else sample(type_, random)
+        for type_, given in zip(small, arguments, strict=True)
+    ]
+    inputs = dict(zip(names, values, strict=True))
+    expected = _leaves(evaluate(elaborated.term, inputs))
+    scalars = _scalars_of(elaborated.type)
+    levels: list[LevelResult] = []
+
+    def level(name: str, compute: Callable[[], Any]) -> None:
+        try:
+            found = _leaves(compute())
+        except LithifyError as error:
+            levels.append(LevelResult(name, None, 0.0, str(error)))
+            return
+        levels.append(compare(name, found, expected, scalars))
+
+    def kernels() -> Any:
+        from lithify.kernel.evaluator import run
+
+        return run(specialisation.kernels, flatten(values))
+
+    level("the program in its own types", lambda: evaluate(elaborated.term, inputs, exact=False))
+    level("the lowered program", lambda: evaluate(specialisation.lowered.term, inputs))
+    level("the kernels", kernels)
+    level(f"compiled for {specialisation.device}", lambda: program(*values, sizes=sizes))
+    return Check(program.name, small, tuple(levels))
+
+
+# ---- smaller arguments -------------------------------------------------------------------------------------------------
+
+
+def _smaller(program: Program, types: Sequence[Type], sizes: Mapping[str, int] | None) -> Specialisation | None:
+    """The program for types whose long dimensions are shortened, equal ones equally, where it still has a type."""
+    replaced: dict[Expr, int] = {}
+    shortened = [_shorten(type_, replaced) for type_ in types]
+    if not replaced:
+        return None
+    specialisation = program.specialise(*shortened, sizes=sizes)
+    try:
+        specialisation.elaborated  # noqa: B018
+    except LithifyError:
+        return None  # some size has to be what it is, a multiple of 128 for instance
+    return specialisation
+
+
+def _shorten(type_: Type, replaced: dict[Expr, int]) -> Type:
+    if isinstance(type_, Array):
+        size = type_.size
+        if size.constant is not None and size.constant > LARGE:
+            if size not in replaced:
+                replaced[size] = _SMALL[len(replaced) % len(_SMALL)]
+            size = as_expr(replaced[size])
+        return Array(size, _shorten(type_.element, replaced))
+    return Tuple(*[_shorten(item, replaced) for item in type_.items]) if isinstance(type_, Tuple) else type_
+
+
+# ---- data --------------------------------------------------------------------------------------------------------------
+
+
+def sample(type_: Type, random: np.random.Generator, shape: tuple[int, ...] = ()) -> Any:
+    """Random values of a type, as an argument: floats between 0 and 1, small integers, indices in range."""
+    if isinstance(type_, Array):
+        if type_.size.constant is None:
+            raise LithifyError(f"the size {type_.size} is not known")
+        return sample(type_.element, random, (*shape, type_.size.constant))
+    if isinstance(type_, Tuple):
+        return tuple([sample(item, random, shape) for item in type_.items])
+    if isinstance(type_, Index):
+        assert type_.size.constant is not None
+        return random.integers(0, type_.size.constant, shape).astype(np.int32)
+    assert isinstance(type_, Scalar)
+    if type_.kind is Kind.BOOL:
+        return random.integers(0, 2, shape).astype(np.bool_)
+    if type_.is_integer:
+        return random.integers(0, 10, shape).astype(type_.dtype)
+    if type_.is_complex:
+        return (random.random(shape) + 1j * random.random(shape)).astype(type_.dtype)
+    return np.asarray(random.random(shape)).astype(type_.dtype)
+
+
+def _leaves(value: Any) -> Values:
+    return [np.asarray(leaf) for leaf in flatten([value])]
+
+
+def _scalars_of(type_: Type) -> list[Scalar]:
+    while isinstance(type_, Array):
+        type_ = type_.element
+    if isinstance(type_, Tuple):
+        return [scalar for item in type_.items for scalar in _scalars_of(item)]
+    return [type_ if isinstance(type_, Scalar) else SCALARS["i32"]]
+
+
+# ---- comparing ---------------------------------------------------------------------------------------------------------
+
+
+def compare(name: str, found: Values, expected: Values, scalars: Sequence[Scalar]) -> LevelResult:
+    """How far the results are from what is expected, relative to the largest element of each."""
+    worst, allowed = 0.0, 0.0
+    for got, wanted, scalar in zip(found, expected, scalars, strict=True):
+        if got.shape != wanted.shape:
+            return LevelResult(name, None, 0.0, f"has shape {got.shape}, the definition gives {wanted.shape}")
+        tolerance = tolerance_of(scalar)
+        difference = relative_difference(got, wanted)
+        if difference > tolerance:
+            place = np.unravel_index(int(np.argmax(_apart(got, wanted))), got.shape)
+            where = f" at [{', '.join(str(int(i)) for i in place)}]" if got.ndim else ""
+            text = f"{got[place]} instead of {wanted[place]}{where} (differs by {difference:.1e}, allowed {tolerance:.0e})"
+            return LevelResult(name, difference, tolerance, text)
+        worst, allowed = max(worst, difference), max(allowed, tolerance)
+    return LevelResult(name, worst, allowed)
+
+
+def tolerance_of(scalar: Scalar) -> float:
+    """What rounding may change, relative to the largest element: nothing for integers."""
+    if not (scalar.is_float or scalar.is_complex):
+        return 0.0
+    bits = {"f8e5m2": 2, "f8e4m3": 3, "bf16": 7, "f16": 10, "f32": 23, "complex64": 23}.get(scalar.name, 52)
+    return min(0.25, _ROUNDINGS * 2.0 ** -(bits + 1)) if bits > 20 else min(0.25, 8 * 2.0**-bits)
+
+
+def relative_difference(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+    """The largest difference, relative to the largest finite element expected; infinite where one is NaN or infinite."""
+    if not got.size:
+        return 0.0
+    finite = np.abs(wanted[np.isfinite(wanted)].astype(np.complex128 if wanted.dtype.kind == "c" else np.float64))
+    scale = float(finite.max()) if finite.size else 1.0
+    return float(_apart(got, wanted).max()) / (scale or 1.0)
+
+
+def _apart(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Elementwise distance; 0 where both are NaN or the same infinity."""
+    kind = np.complex128 if "c" in (got.dtype.kind, wanted.dtype.kind) else np.float64
+    a, b = got.astype(kind), wanted.astype(kind)
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(distance), math.inf, distance))

@@ -1,0 +1,132 @@
+"""How good is what was derived? The least work, the least time it can take here, the time it takes, the steps."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lithify.lang.types import Type
+from lithify.program.arguments import flatten
+from lithify.program.work import Work, work_of
+
+if TYPE_CHECKING:
+    from lithify.machine import Bound, DeviceModel
+    from lithify.program.specialise import Specialisation
+
+_SECONDS, _MOST, _LEAST = 0.3, 200, 7
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a program does on a device, for arguments of some types.
+
+    `work` is the least that the program as written has to move and compute, `bound` the least time that this takes by
+    the roofline of `model` (its memory bandwidth is measured, its arithmetic peak estimated unless it says otherwise);
+    `seconds` is the median of the measured runs. `steps` are the rules of the derivation in order, `notes` what the
+    lowering decided and why, `kernels` how many launches there are.
+    """
+
+    name: str
+    device: str
+    parameters: tuple[tuple[str, Type], ...]
+    result: Type
+    work: Work
+    model: DeviceModel
+    bound: Bound
+    seconds: float
+    steps: tuple[str, ...]
+    notes: tuple[str, ...]
+    kernels: int
+
+    @property
+    def share(self) -> float:
+        """The share of the bound that is reached: 1 is the bound itself."""
+        return self.bound.share(self.seconds)
+
+    @property
+    def binds(self) -> str:
+        """The resource that binds, in words."""
+        name = self.bound.resource
+        return {"heap": "memory bandwidth", "launch": "the cost of a call"}.get(name, f"{name} arithmetic")
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What there is to say, as pairs of a title and a text."""
+        operations = ", ".join(f"{_amount(n)} {name}" for name, n in self.work.operations.items()) or "none"
+        peak = next((str(p) for p in (*self.model.bandwidths, *self.model.arithmetic) if p.of == self.bound.resource), "")
+        return [
+            ("program", f"{self.name} : {' -> '.join([*(str(t) for _, t in self.parameters), str(self.result)])}"),
+            ("device", self.device),
+            ("moves at least", f"{_amount(self.work.read)}B read, {_amount(self.work.written)}B written"),
+            ("operations", operations),
+            ("least time", f"{duration(self.bound.seconds)}: {self.binds} binds" + (f" ({peak})" if peak else "")),
+            ("time", f"{duration(self.seconds)} in {self.kernels} kernel{'s' if self.kernels != 1 else ''}"),
+            ("share of the bound", f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s"),
+            ("derivation", f"{len(self.steps)} step(s): {summary(self.steps)}" if self.steps else "no steps"),
+            *[("note", note) for note in self.notes],
+        ]
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(title) for title, _ in rows)
+        return "\n".join(f"{title:{width}}  {text}" for title, text in rows)
+
+
+def explain(specialisation: Specialisation, arguments: Sequence[Any]) -> Explanation:
+    """Measure a program on the given arguments and relate the time to the machine's bound."""
+    from lithify.machine import roofline
+    from lithify.program.bandwidth import measured
+
+    program, lowered = specialisation.elaborated, specialisation.lowered
+    work = work_of(program.term, [type_ for _, type_ in program.parameters])
+    device = measured(specialisation.device)
+    known = {peak.of for peak in device.model.arithmetic}
+    bound = roofline(work.bytes, {t: n for t, n in work.operations.items() if t in known}, device.model)
+    return Explanation(
+        specialisation.source.name,
+        str(device),
+        program.parameters,
+        program.type,
+        work,
+        device.model,
+        bound,
+        statistics.median(timings(specialisation, arguments)),
+        tuple(lowered.derivation.names()),
+        tuple(lowered.notes),
+        len(specialisation.kernels.kernels),
+    )
+
+
+def timings(specialisation: Specialisation, arguments: Sequence[Any]) -> list[float]:
+    """Seconds of some runs on the arguments; as many as about a third of a second holds."""
+    executable = specialisation.compiled.executable
+    flat = flatten(arguments)
+    once = min(executable.time(flat, 3))
+    return executable.time(flat, max(_LEAST, min(_MOST, int(_SECONDS / max(once, 1e-9)))))
+
+
+def summary(steps: Sequence[str]) -> str:
+    """The steps, a run of the same one said once: `map-fusion x 3, split-join`."""
+    runs: list[list[Any]] = []
+    for step in steps:
+        if runs and runs[-1][0] == step:
+            runs[-1][1] += 1
+        else:
+            runs.append([step, 1])
+    return ", ".join(name if count == 1 else f"{name} x {count}" for name, count in runs)
+
+
+def duration(seconds: float) -> str:
+    """A time with a fitting unit."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def _amount(number: float) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= factor:
+            return f"{number / factor:.3g} {prefix}"
+    return f"{number:.3g} "

@@ -1,0 +1,197 @@
+"""Program objects: a computation that can be called, moved to a device, and asked what became of it.
+
+    module = lf.load("image.lift")
+    corners = module["harris"](image, 0.04)               # NumPy in, NumPy out, on the CPU
+    module["harris"].on("opencl:0")(image, 0.04)
+    print(module["harris"].source(image, 0.04, target="opencl"))
+    print(module["harris"].explain(image, 0.04))
+
+The first call with arguments of some types and shapes derives, translates and compiles; the next ones only run. Arguments
+are NumPy arrays, arrays of any library with DLPack (results are of that library then), Python's numbers, and tuples of
+these. Methods that only need types take types instead, or their texts: `dot.source("1024.f32", "1024.f32")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from lithify.lang.errors import LaunchError
+from lithify.program.arguments import describe, key_of
+from lithify.program.devices import Device, device
+from lithify.program.sources import FunctionSource, Sizes, Source
+from lithify.program.specialise import Run, Specialisation
+
+if TYPE_CHECKING:
+    from lithify.kernel.ir import Program as KernelProgram
+    from lithify.lang.term import Term
+    from lithify.lang.types import Type
+    from lithify.program.check import Check
+    from lithify.program.explain import Explanation
+    from lithify.rewrite import Derivation
+
+
+class Program:
+    """A program bound to a device and a strategy; both are chosen with `on` and `by`, which give new objects."""
+
+    def __init__(self, source: Source, device_name: str | Device | None = None, strategy: str | None = None) -> None:
+        self.origin = source
+        self.strategy = strategy
+        self._device_name = device_name
+        self._ready: dict[Hashable, Run] = {}
+        self._specialisations: dict[Hashable, Specialisation] = {}
+        self._lock = RLock()
+
+    @property
+    def name(self) -> str:
+        """The program's name."""
+        return self.origin.name
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of a call."""
+        return self.origin.parameters
+
+    @property
+    def device(self) -> Device:
+        """Where the program runs. Raises LaunchError where there is no such device."""
+        return device(self._device_name)
+
+    def __repr__(self) -> str:
+        how = f", strategy {self.strategy}" if self.strategy else ""
+        return f"<program {self.name} on {self._device_name or device(None).name}{how}>"
+
+    # ---- choosing ------------------------------------------------------------------------------------------------------
+
+    def on(self, name: str | Device) -> Program:
+        """The same program on another device: "cpu", "opencl:0", "c", ..
+
+        Raises LaunchError for a device that is not there.
+        """
+        return Program(self.origin, device(name), self.strategy)
+
+    def by(self, strategy: str | None) -> Program:
+        """The same program lowered by a named strategy (None: the device's default)."""
+        return Program(self.origin, self._device_name, strategy)
+
+    # ---- running -------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
+        """Run. Arguments come in order or by name; `sizes` gives what their shapes do not determine.
+
+        Returns an array, a number (NumPy's) where the result is a scalar, or nested tuples of them; `out` is filled and
+        returned if it is given. Raises LithifyError (TypeMismatch, UnboundSize, LaunchError, ..) for what does not fit.
+        """
+        if not named and not sizes:
+            run = self._ready.get(tuple([key_of(a) for a in arguments]))
+            if run is not None:
+                return run(arguments, out)
+        ordered = self._ordered(arguments, named)
+        return self._run(ordered, sizes)(ordered, out)
+
+    def _run(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None) -> Run:
+        """The compiled program for such arguments; remembered."""
+        fixed = _sizes(sizes)
+        kinds = tuple([key_of(a) for a in arguments])
+        key: Hashable = (kinds, fixed) if fixed else kinds
+        run = self._ready.get(key)
+        if run is None:
+            with self._lock:
+                run = self._ready[key] = self._specialised(arguments, fixed).compiled.runner(arguments)
+        return run
+
+    def specialise(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Specialisation:
+        """The program for arguments like these, with every level of its compilation (see `Specialisation`)."""
+        with self._lock:
+            return self._specialised(self._ordered(arguments, named), _sizes(sizes))
+
+    def _specialised(self, arguments: tuple[Any, ...], sizes: Sizes) -> Specialisation:
+        key = (tuple([key_of(a) for a in arguments]), sizes)
+        found = self._specialisations.get(key)
+        if found is None:
+            described = tuple([describe(a, f"argument {k + 1}") for k, a in enumerate(arguments)])
+            found = Specialisation(self.origin, described, sizes, self.device, self.strategy)
+            self._specialisations[key] = found
+        return found
+
+    def _ordered(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters."""
+        if not named:
+            return arguments
+        names = self.parameters
+        unknown = [n for n in named if n not in names]
+        takes = f"{self.name} takes {', '.join(names)}" if names else f"the parameters of {self.name} have no names"
+        if unknown:
+            raise LaunchError(f"{self.name} has no parameter {', '.join(unknown)}", hint=takes)
+        given = dict(zip(names, arguments, strict=False))
+        twice = [n for n in named if n in given]
+        if twice:
+            raise LaunchError(f"{', '.join(twice)} is given twice, by name and in order", hint=takes)
+        given.update(named)
+        missing = [n for n in names if n not in given]
+        if missing or len(arguments) > len(names):
+            what = f"no value is given for {', '.join(missing)}" if missing else f"{len(arguments)} arguments are given"
+            raise LaunchError(f"{self.name}: {what}", hint=takes)
+        return tuple([given[n] for n in names])
+
+    # ---- looking -------------------------------------------------------------------------------------------------------
+
+    def types(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> tuple[tuple[Type, ...], Type]:
+        """The types of the parameters and of the result for such arguments."""
+        program = self.specialise(*arguments, sizes=sizes, **named).elaborated
+        return tuple([type_ for _, type_ in program.parameters]), program.type
+
+    def term(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Term:
+        """Level 1: the program as a term."""
+        return self.specialise(*arguments, sizes=sizes, **named).elaborated.term
+
+    def lowered(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Term:
+        """Level 2: the lowered program, which says how everything is computed."""
+        return self.specialise(*arguments, sizes=sizes, **named).lowered.term
+
+    def derivation(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Derivation:
+        """The rewrite steps from the program to the lowered program."""
+        return self.specialise(*arguments, sizes=sizes, **named).lowered.derivation
+
+    def kernels(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> KernelProgram:
+        """Level 3: the kernels."""
+        return self.specialise(*arguments, sizes=sizes, **named).kernels
+
+    def source(
+        self, *arguments: Any, target: str | None = None, sizes: Mapping[str, int] | None = None, **named: Any
+    ) -> str:
+        """Level 4: the text for a target ("cpu": LLVM, "opencl", "c"; the program's device if none is given).
+
+        No device is needed: for a target that this machine has no device for, the text is for a usual one.
+        """
+        from lithify.program.devices import for_source
+
+        program = self if target is None else Program(self.origin, for_source(target), self.strategy)
+        return program.specialise(*arguments, sizes=sizes, **named).text
+
+    def explain(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Explanation:
+        """What the program moves and computes, the least time that takes, the time it takes, and how it was derived."""
+        from lithify.program.explain import explain
+
+        ordered = self._ordered(arguments, named)
+        return explain(self.specialise(*ordered, sizes=sizes), ordered)
+
+    def check(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Check:
+        """Execute every level of the compilation on small data and compare (see `Check`)."""
+        from lithify.program.check import check
+
+        return check(self, self._ordered(arguments, named), sizes)
+
+
+def program(function: Callable[..., Any]) -> Program:
+    """Decorator: a Python function that builds a program from its parameters, as a program that can be called.
+
+    Parameters annotated with types (`lf.Array[n, m, lf.f32]`) take arguments of those types only; the others take the
+    type of what they are given.
+    """
+    return Program(FunctionSource(function))
+
+
+def _sizes(sizes: Mapping[str, int] | None) -> Sizes:
+    return tuple(sorted((name, int(value)) for name, value in sizes.items())) if sizes else ()

@@ -1,0 +1,99 @@
+"""Where a program comes from: a definition in a `.lift` text, or a Python function."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lithify.lang.types import Type
+from lithify.program.arguments import Described, decide, type_of_syntax
+
+if TYPE_CHECKING:
+    from lithify.lang.module import Definition, Elaborated
+    from lithify.program.module import Text
+
+Sizes = tuple[tuple[str, int], ...]
+
+
+class Source(Protocol):
+    """What a program object needs to know of its program."""
+
+    name: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of a call."""
+        ...
+
+    def key(self, described: Sequence[Described], sizes: Sizes) -> str:
+        """Text that identifies what the program means for such arguments, for the disk cache."""
+        ...
+
+    def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
+        """The program's term for such arguments."""
+        ...
+
+
+class TextSource:
+    """A definition in a text. Nothing is read before it is needed: a compiled program needs only the text's digest."""
+
+    def __init__(self, text: Text, name: str) -> None:
+        self.text, self.name = text, name
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(self.text.module[self.name].parameters)
+
+    def key(self, described: Sequence[Described], sizes: Sizes) -> str:
+        return f"{self.text.digest} {self.name}"
+
+    def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
+        definition = self.text.module[self.name]
+        return definition.elaborate(decide(described, _declared(definition)), dict(sizes))
+
+
+class FunctionSource:
+    """A Python function that builds a term from terms."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = function.__name__
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.function).parameters)
+
+    def key(self, described: Sequence[Described], sizes: Sizes) -> str:
+        from lithify.lang.digest import digest
+
+        program = self.elaborate(described, sizes)
+        names = ", ".join(f"{name} : {type_}" for name, type_ in program.parameters)
+        return hashlib.sha256(f"{names} {digest(program.term)}".encode()).hexdigest()
+
+    def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
+        from lithify.lang.frontend import build, declared
+
+        return build(self.function, decide(described, declared(self.function)), dict(sizes))
+
+
+def _declared(definition: Definition) -> list[Type | None]:
+    """The types that are written for a definition's parameters, as far as they do not depend on the arguments."""
+    from lithify.lang.syntax import FunctionType, Lambda, NamePattern, ParameterPattern
+
+    written = definition.syntax.annotation
+    if written is not None:
+        types: list[Type | None] = []
+        while isinstance(written, FunctionType):
+            types.append(type_of_syntax(written.parameter))
+            written = written.result
+        return types
+    patterns: list[ParameterPattern] = []
+    body = definition.syntax.value
+    while isinstance(body, Lambda):
+        patterns += body.parameters
+        body = body.body
+    annotations = [p.annotation if isinstance(p, NamePattern) else None for p in patterns]
+    return [None if a is None else type_of_syntax(a) for a in annotations]

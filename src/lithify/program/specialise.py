@@ -1,0 +1,118 @@
+"""The way from a program and the types of its arguments to an executable, with everything remembered on disk.
+
+One property a level, so that each can be asked for by itself and is computed once: the program's term, the lowered
+program and its derivation, the kernels, the source text, the executable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lithify.program.arguments import Described, Structure, flatten, nest, returner, structure_of
+from lithify.program.sources import Sizes, Source
+
+if TYPE_CHECKING:
+    from lithify.kernel.ir import Program as KernelProgram
+    from lithify.lang.module import Elaborated
+    from lithify.lowering import Lowered
+    from lithify.program.devices import Device
+    from lithify.targets.base import Executable
+
+Run = Callable[[tuple[Any, ...], Any], Any]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An executable, and how its results are nested in Python tuples."""
+
+    executable: Executable
+    result: Structure
+
+    def runner(self, arguments: tuple[Any, ...]) -> Run:
+        """The quickest function of (arguments, out) for arguments like these."""
+        executable, structure = self.executable, self.result
+        convert = returner(flatten(arguments))
+        if convert is None and structure is None and not any(isinstance(a, tuple | list) for a in arguments):
+            return lambda values, out: executable(*values, out=out)
+
+        def run(values: tuple[Any, ...], out: Any) -> Any:
+            given = None if out is None else flatten([out])
+            results = executable(*flatten(values), out=given)
+            if out is not None:
+                return out
+            leaves = list(results) if isinstance(results, tuple | list) else [results]
+            return nest(structure, leaves if convert is None else list(map(convert, leaves)))
+
+        return run
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """A program for given types of arguments on a given device, with each level of its compilation."""
+
+    source: Source
+    described: tuple[Described, ...]
+    sizes: Sizes
+    device: Device
+    strategy: str | None = None
+
+    @cached_property
+    def elaborated(self) -> Elaborated:
+        """Level 1: the program. Raises TypeMismatch, UnboundSize, ParseError."""
+        return self.source.elaborate(self.described, self.sizes)
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """Level 2: the lowered program, and the derivation that leads to it."""
+        from lithify.lowering import lower
+
+        return lower(self.elaborated.term, self.device.model, strategy=self.strategy)
+
+    @cached_property
+    def kernels(self) -> KernelProgram:
+        """Level 3: the kernels. Raises Rejected where the lowered program does not say everything."""
+        from lithify.kernel.translate import translate
+
+        name = "".join(c if c.isalnum() and c.isascii() else "_" for c in self.source.name)
+        return translate(self.lowered.term, self.elaborated.parameters, name=name, device=self.device.model)
+
+    @cached_property
+    def text(self) -> str:
+        """Level 4: the source text for the device's compiler."""
+        return self.device.target.source(self.kernels)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Level 5: compiled; from the disk cache when any process has compiled the same before."""
+        from lithify.targets.cache import CACHE
+
+        target, key = self.device.target, self._key()
+        stored = CACHE.get(key)
+        if stored is not None:
+            length = int.from_bytes(stored[:8], "little")
+            head = json.loads(stored[8 : 8 + length])
+            return Compiled(target.load(stored[8 + length :]), head["result"])
+        executable = target.compile(self.kernels)
+        head = {"result": structure_of(self.elaborated.term.type)}
+        text = json.dumps(head).encode()
+        CACHE.put(key, len(text).to_bytes(8, "little") + text + executable.serialize())
+        return Compiled(executable, head["result"])
+
+    def _key(self) -> str:
+        """The disk cache's key: everything that the executable depends on."""
+        from lithify.targets.cache import CACHE
+
+        return CACHE.key(
+            self.source.name,
+            self.source.key(self.described, self.sizes),
+            " ".join(map(str, self.described)),
+            str(self.sizes),
+            self.strategy or "",
+            self.device.name,
+            self.device.model.fingerprint,
+            self.device.target.fingerprint(),
+        )

@@ -1,0 +1,100 @@
+"""What a program has to do at least: bytes to and from memory, and operations by scalar type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lithify.lang.operators import Typing
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import Term
+from lithify.lang.types import Array, Index, Tuple, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`read` and `written` in bytes: every argument and every result once. `operations` by the operands' type."""
+
+    read: int
+    written: int
+    operations: dict[str, int]
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+
+def work_of(term: Term, parameters: Sequence[Type]) -> Work:
+    """The work of a program whose sizes are known. Raises ValueError for a symbolic size."""
+    counted = {name: n for name, n in _Counter().of(term).items() if n}
+    return Work(sum(map(bytes_of, parameters)), bytes_of(term.type), counted)
+
+
+def bytes_of(type_: Type) -> int:
+    """Bytes that a value of the type takes in memory."""
+    if isinstance(type_, Array):
+        return _count(type_) * bytes_of(type_.element)
+    if isinstance(type_, Tuple):
+        return sum(map(bytes_of, type_.items))
+    if isinstance(type_, Index):
+        return 4
+    assert isinstance(type_, Scalar)
+    return type_.bytes
+
+
+def _count(type_: Type) -> int:
+    assert isinstance(type_, Array)
+    if type_.size.constant is None:
+        raise ValueError(f"the size {type_.size} is not known")
+    return type_.size.constant
+
+
+class _Counter:
+    """Operations of a term: those of a function once for each element that it is applied to; shared terms once."""
+
+    def __init__(self) -> None:
+        self.memo: dict[int, Counter[str]] = {}
+
+    def of(self, t: Term) -> Counter[str]:
+        found = self.memo.get(t.id)
+        if found is None:
+            found = self.memo[t.id] = self._of(t)
+        return found
+
+    def _of(self, t: Term) -> Counter[str]:
+        total: Counter[str] = Counter()
+        for child in t.args:
+            if child.kind != "lambda":
+                total.update(self.of(child))
+        if t.kind == "op":
+            operator = t.attrs[0]
+            if operator.definition is not None:
+                total.update(self.of(_body(operator.definition)))
+            elif operator.typing in (Typing.SAME, Typing.COMPARE):
+                scalar = t.args[0].type
+                if isinstance(scalar, Scalar) and (scalar.is_float or scalar.is_integer or scalar.is_complex):
+                    total[str(scalar)] += 1
+            return total
+        times = self._times(t)
+        for child in t.args:
+            if child.kind == "lambda":
+                for name, count in self.of(_body(child)).items():
+                    total[name] += times * count
+        return total
+
+    @staticmethod
+    def _times(t: Term) -> int:
+        if t.kind == "iterate":
+            return int(t["count"].constant)
+        if t.kind == "generate":
+            return int(t["size"].constant)
+        if t.kind in ("map", "reduce", "scan", "pipe"):
+            return _count(t.args[-1].type)
+        return 1
+
+
+def _body(function: Term) -> Term:
+    while function.kind == "lambda":
+        function = function.args[0]
+    return function
