@@ -17,7 +17,7 @@ import numpy as np
 
 from lithify.lang.errors import LaunchError
 from lithify.lang.scalars import SCALARS, Kind, Scalar, bf16, f8e4m3, f8e5m2, scalar_of_dtype
-from lithify.targets.base import Argument, Interface, size_function
+from lithify.targets.base import Argument, Interface, Resident, size_function
 from lithify.targets.memory import Array, aligned_empty
 
 _DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
@@ -146,7 +146,7 @@ class Arguments:
 
     def _refuse_overlap(self, array: Array, result: _Parameter, call: Call, others: Sequence[Any]) -> None:
         for value, parameter in zip(call.values, self._parameters, strict=True):
-            if not parameter.by_value and np.may_share_memory(array, value):
+            if isinstance(value, np.ndarray) and not parameter.by_value and np.may_share_memory(array, value):
                 raise LaunchError(
                     f"out for {result.argument.name} shares memory with argument {parameter.argument.name}",
                     hint="give another array: results are written while arguments are still read",
@@ -182,7 +182,11 @@ def _wrong_shape(
     return text
 
 
-def _array(value: Any, parameter: _Parameter) -> Array:
+def _array(value: Any, parameter: _Parameter) -> Any:
+    if isinstance(value, Resident):
+        if value.dtype != parameter.dtype:
+            _wrong_type(value, parameter)
+        return value
     array = value if type(value) is np.ndarray else _foreign(value, parameter.argument.name)
     if array.dtype != parameter.dtype:
         if not parameter.argument.shape and array.ndim == 0 and not isinstance(value, np.ndarray):
@@ -192,7 +196,7 @@ def _array(value: Any, parameter: _Parameter) -> Array:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-def _wrong_type(array: Array, parameter: _Parameter) -> None:
+def _wrong_type(array: Array | Resident, parameter: _Parameter) -> None:
     name, wanted = parameter.argument.name, parameter.scalar
     if array.dtype.newbyteorder("=") == parameter.dtype:
         raise LaunchError(

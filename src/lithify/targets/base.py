@@ -80,6 +80,13 @@ class Interface:
         )
 
 
+class Resident:
+    """An array that lies in a device's memory and stays there when it is passed as an argument."""
+
+    shape: tuple[int, ...]
+    dtype: Any  # NumPy's
+
+
 class Executable(ABC):
     """A compiled program. Calling it runs it; it may be called from several threads at once."""
 

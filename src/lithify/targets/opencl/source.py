@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lithify.kernel.ir import Buffer, Kernel, Program
 from lithify.lang.errors import LithifyError
-from lithify.lang.scalars import Kind, bool_
+from lithify.lang.scalars import bool_
 from lithify.targets.cdialect.declarations import Parameters, parameters_of
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.helpers import helper_texts
+from lithify.targets.cdialect.names import KEYWORDS, Names
 from lithify.targets.cdialect.statements import KernelPrinter
 from lithify.targets.opencl.dialect import OPENCL
+from lithify.targets.plan import KernelLaunch, LaunchPlan, kernel_launch, launch_plan
 
-_FP64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
-_INT64_ATOMICS = "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable"
+_EXTENSIONS = {  # by the word in the text that needs it
+    "double": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
+    "atom_cmpxchg": "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
+}
 MOST_DIMENSIONS = 3
 
 
-def program_source(program: Program, size_bits: int = 64) -> str:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text, and how its kernels are launched."""
+
+    text: str
+    plan: LaunchPlan
+
+
+def program_source(program: Program, size_bits: int = 64) -> Source:
     """One text with all kernels. `size_bits`: the width of index arithmetic where it depends on symbolic sizes."""
     helpers: set[str] = set()
     own: dict[str, str] = {}
-    kernels = []
+    kernels: list[str] = []
+    launches: list[KernelLaunch] = []
+    names = Names(KEYWORDS | OPENCL.reserved)
     for kernel in program.kernels:
-        parameters = kernel_parameters(program, kernel)
+        parameters = parameters_of(kernel, (*program.parameters, *program.results, *program.temporaries))
         printer = KernelPrinter(kernel, parameters, OPENCL, size_bits)
-        body = printer.body()
-        helpers |= printer.values.helpers
+        name = names.fresh(kernel.name)
+        lines = [*_heading(program, kernel, parameters), *_head(kernel, name, parameters, printer), *printer.body(), "}"]
+        kernels.append("\n".join(lines))
+        helpers |= printer.values.helpers | {b.scalar.name for b in parameters.buffers if b.scalar.is_complex}
         own |= printer.values.own_helpers
-        types = {b.scalar.name for b in parameters.buffers if b.scalar.is_complex}
-        helpers |= types
-        kernels.append("\n".join([*_heading(program, kernel, parameters), *_head(kernel, parameters, printer), *body, "}"]))
-    functions = [*helper_texts(helpers, OPENCL), *own.values()]
-    text = "\n\n".join([*functions, *kernels]) + "\n"
-    pragmas = []
-    if "double" in text:
-        pragmas.append(_FP64)
-    if "atom_cmpxchg" in text:
-        pragmas.append(_INT64_ATOMICS)
-    return "\n".join([*pragmas, ""] if pragmas else []) + ("\n" if pragmas else "") + text
-
-
-def kernel_parameters(program: Program, kernel: Kernel) -> Parameters:
-    """What the kernel's function takes, in the order of its parameters."""
-    return parameters_of(kernel, (*program.parameters, *program.results, *program.temporaries))
-
-
-def kernel_name(kernel: Kernel) -> str:
-    """The name of the kernel's function."""
-    from lithify.targets.cdialect.names import identifier
-
-    return identifier(kernel.name)
+        bits = {v.name: printer.values.indices.declared_bits[v] for v in parameters.sizes}
+        launches.append(kernel_launch(program, kernel, name, parameters.buffers, bits))
+    text = "\n\n".join([*helper_texts(helpers, OPENCL), *own.values(), *kernels]) + "\n"
+    extensions = [pragma for word, pragma in _EXTENSIONS.items() if word in text]
+    text = "\n".join([*extensions, *([""] if extensions else []), text])
+    return Source(text, launch_plan(program, tuple(launches)))
 
 
 def _heading(program: Program, kernel: Kernel, parameters: Parameters) -> list[str]:
     """Comments that say what the kernel reads and writes and how it is launched."""
+
     def described(buffers: list[Buffer]) -> str:
         return ", ".join(f"{b.name} : {'.'.join([*map(str, b.shape), b.scalar.name])}" for b in buffers) or "nothing"
 
@@ -64,7 +66,7 @@ def _heading(program: Program, kernel: Kernel, parameters: Parameters) -> list[s
     return [*lines, f"// {grid} groups of {group}"]
 
 
-def _head(kernel: Kernel, parameters: Parameters, printer: KernelPrinter) -> list[str]:
+def _head(kernel: Kernel, name: str, parameters: Parameters, printer: KernelPrinter) -> list[str]:
     group = [_constant_extent(kernel, e.constant) for e in kernel.group]
     if len(group) > MOST_DIMENSIONS or len(kernel.grid) > MOST_DIMENSIONS:
         raise LithifyError(f"{kernel.name} is launched in {max(len(group), len(kernel.grid))} dimensions; OpenCL has 3",
@@ -72,7 +74,6 @@ def _head(kernel: Kernel, parameters: Parameters, printer: KernelPrinter) -> lis
     group += [1] * (MOST_DIMENSIONS - len(group))
     declared = [_parameter(b, printer.values.places[b].name) for b in parameters.buffers]
     declared += [f"const {printer.size_types[v]} {printer.values.indices.names[v]}" for v in parameters.sizes]
-    name = kernel_name(kernel)
     lines = [f"__attribute__((reqd_work_group_size({', '.join(map(str, group))})))"]
     indent = " " * len(f"__kernel void {name}(")
     return [*lines, f"__kernel void {name}(" + f",\n{indent}".join(declared) + ") {"]
@@ -89,15 +90,13 @@ def _parameter(buffer: Buffer, name: str) -> str:
     scalar = buffer.scalar
     storage = OPENCL.storage.get(scalar)
     if buffer.role == "scalar":
-        return f"const {scalar_parameter_type(buffer)} {name}"
+        return f"const {_scalar_type(buffer)} {name}"
     element = OPENCL.types[scalar] if storage is None else storage.parameter
     constant = "const " if buffer.role == "input" else ""
     return f"__global {constant}{element} *{OPENCL.restrict} {name}"
 
 
-def scalar_parameter_type(buffer: Buffer) -> str:
+def _scalar_type(buffer: Buffer) -> str:
     """The type in which a scalar is passed: bytes for truth values, f32 for narrower floats."""
     return "uchar" if buffer.scalar is bool_ else OPENCL.types[computed(buffer.scalar)]
 
-
-__all__ = ["Kind", "kernel_name", "kernel_parameters", "program_source", "scalar_parameter_type"]

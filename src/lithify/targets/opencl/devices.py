@@ -1,0 +1,113 @@
+"""The OpenCL devices of this machine, over all installed platforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from lithify.lang.errors import LaunchError
+
+
+@dataclass(frozen=True)
+class OpenCLDevice:
+    """A device: `name` is `opencl:0`, `opencl:1`, .. in the order of the platforms; `handle` is pyopencl's device."""
+
+    name: str
+    platform: str
+    description: str
+    handle: Any
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.description}; {self.platform})"
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the device works on the memory of the host, so that nothing needs to be copied."""
+        import pyopencl as cl
+
+        return bool(self.handle.type & cl.device_type.CPU)
+
+    @property
+    def is_pocl(self) -> bool:
+        """Whether this is PoCL."""
+        return "Portable Computing Language" in self.platform
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """What the device has beyond OpenCL 1.2's core."""
+        return frozenset(self.handle.extensions.split())
+
+    @cached_property
+    def context(self) -> Any:
+        """The context that all programs on the device share."""
+        import pyopencl as cl
+
+        return cl.Context([self.handle])
+
+    @cached_property
+    def queue(self) -> Any:
+        """The queue for calls."""
+        import pyopencl as cl
+
+        return cl.CommandQueue(self.context)
+
+    @cached_property
+    def timed_queue(self) -> Any:
+        """The queue for measurements."""
+        import pyopencl as cl
+
+        return cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+    def fingerprint(self) -> str:
+        """Device, driver and versions."""
+        d = self.handle
+        return "; ".join(str(part).strip() for part in (d.platform.name, d.platform.version, d.name, d.version,
+                                                       d.driver_version, d.opencl_c_version))  # fmt: skip
+
+
+@cache
+def devices() -> tuple[OpenCLDevice, ...]:
+    """All devices; none where pyopencl or every platform is missing."""
+    try:
+        import pyopencl as cl
+    except ImportError:
+        return ()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # no platform is installed
+        return ()
+    found = []
+    for platform in platforms:
+        try:
+            found += [(platform.name.strip(), handle) for handle in platform.get_devices()]
+        except cl.Error:  # a platform may be installed without a device behind it
+            continue
+    return tuple(OpenCLDevice(f"opencl:{i}", p, h.name.strip(), h) for i, (p, h) in enumerate(found))
+
+
+def select(wish: str | None = None) -> OpenCLDevice:
+    """The device named `opencl:1`, or the first whose platform or description contains the wish; default: the first.
+
+    Raises LaunchError, listing what there is.
+    """
+    found = devices()
+    if not found:
+        raise LaunchError(
+            "this machine has no OpenCL device",
+            hint="install one: `pip install 'lithify[opencl]'`, and on Debian and Ubuntu `apt-get install pocl-opencl-icd`",
+        )
+    if wish is None or wish == "opencl":
+        return found[0]
+    for device in found:
+        if device.name == wish or (wish.isdigit() and device.name == f"opencl:{wish}"):
+            return device
+    for device in found:
+        if wish.lower() in f"{device.platform} {device.description}".lower():
+            return device
+    raise LaunchError(f"there is no OpenCL device {wish}", hint="there are: " + _listed(found))
+
+
+def _listed(found: Sequence[OpenCLDevice]) -> str:
+    return ", ".join(map(str, found))

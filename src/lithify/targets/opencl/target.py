@@ -1,0 +1,44 @@
+"""The target `opencl`: OpenCL C through pyopencl, on any platform."""
+
+from __future__ import annotations
+
+from lithify.kernel.ir import Program
+from lithify.targets.base import Target, interface_of
+from lithify.targets.opencl import compiler
+from lithify.targets.opencl.devices import OpenCLDevice, select
+from lithify.targets.opencl.executable import OpenCLExecutable
+from lithify.targets.opencl.source import program_source
+
+
+class OpenCLTarget(Target):
+    """An OpenCL device: `opencl:0`, part of a device's or platform's name, or None for the first one."""
+
+    name = "opencl"
+
+    def __init__(self, device: str | OpenCLDevice | None = None) -> None:
+        self._wish = device
+
+    @property
+    def device(self) -> OpenCLDevice:
+        """The device; looked for when it is first needed, so that text can be made on machines without one."""
+        if not isinstance(self._wish, OpenCLDevice):
+            self._wish = select(self._wish)
+        return self._wish
+
+    def source(self, program: Program) -> str:
+        """OpenCL C 1.2."""
+        return program_source(program).text
+
+    def compile(self, program: Program) -> OpenCLExecutable:
+        """Build the program on the device; raises `compiler.BuildError` where its compiler refuses the text."""
+        source = program_source(program)
+        built = compiler.build(self.device, source.text)
+        return OpenCLExecutable(interface_of(program), source.plan, self.device, built)
+
+    def load(self, data: bytes) -> OpenCLExecutable:
+        """What `OpenCLExecutable.serialize` wrote for a device with the same `fingerprint`."""
+        return OpenCLExecutable.deserialize(data, self.device)
+
+    def fingerprint(self) -> str:
+        """Device, driver, versions and build options."""
+        return " ".join((self.device.fingerprint(), *compiler.build_options(self.device)))
