@@ -10,15 +10,19 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from lithify.arith import Expr, as_expr, ceil_div, proves, proves_divisible, proves_equal
+from lithify.arith import Expr, as_expr, ceil_div, maximum, proves, proves_divisible, proves_equal
 from lithify.lang.algebra import Algebra, algebra_of
+from lithify.lang.build import const
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import reverse, stride
-from lithify.lang.term import Term
-from lithify.lang.types import Array, Function, Type
+from lithify.lang.levels import Level, LevelKind
+from lithify.lang.scalars import Kind, Scalar
+from lithify.lang.term import Term, subterms
+from lithify.lang.types import Array, Function, Tuple, Type
 from lithify.rewrite.matching import Bindings
 from lithify.rewrite.notation import Formula, formula_function, read_formula
 from lithify.rewrite.strategy import Context
+from lithify.rewrite.unaffected import ignored_element, ignores
 
 Check = Callable[[Bindings, Context], str | None]
 
@@ -37,10 +41,13 @@ class Condition:
 
 def read_condition(text: str) -> Condition:
     """The condition of a text; raises ValueError for text that says nothing known."""
+    enclosing = re.fullmatch(r"(\w+) may enclose (\w+)", text)
+    if enclosing:
+        return Condition(text, _may_enclose(*enclosing.groups()))
     word, _, rest = text.partition(" ")
-    if word in _WORDS:
+    if word in _PREDICATES or word in _RELATIONS:
         names = rest.split()
-        return Condition(text, _word_check(word, names), names[0] if word == "neutral" else None)
+        return Condition(text, _word_check(word, names), names[0] if len(names) == 2 else None)
     for symbol in ("==", "<=", ">=", "<", ">", "|"):
         left, found, right = text.partition(f" {symbol} ")
         if found:
@@ -95,6 +102,7 @@ def _array(xs: Term) -> Array:
 
 
 formula_function(ceil_div)
+formula_function(maximum)
 formula_function(stride)
 formula_function(reverse)
 
@@ -146,21 +154,53 @@ def _is_function_of(kind: str) -> Callable[[Any, Context], str | None]:
     return check
 
 
-_WORDS: dict[str, Callable[[Any, Context], str | None] | None] = {
+def _reassociable(value: Term, context: Context) -> str | None:
+    if not isinstance(value.type, Scalar) or value.type.kind is Kind.BOOL:
+        return f"{value.type} has no sums and products"
+    return (
+        None
+        if value.type.is_integer or context.policy != "exact"
+        else f"sums of {value.type} round, and the policy is exact"
+    )
+
+
+def _pairs(xs: Term, context: Context) -> str | None:
+    del context
+    element = _array(xs).element
+    return None if isinstance(element, Tuple) and len(element.items) == 2 else f"{element} is not a pair"
+
+
+def _sequential(level: Level, context: Context) -> str | None:
+    del context
+    inside = level.kind in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED)
+    return None if inside else f"{level} does not run one iteration after another"
+
+
+def _atomic(value: Term, context: Context) -> str | None:
+    del context
+    while value.kind == "proj":
+        value = value.args[0]
+    return None if value.kind in ("param", "bound", "const") else f"{value} is not a variable, constant or component"
+
+
+_PREDICATES: dict[str, Callable[[Any, Context], str | None]] = {
     "associative": _associative,
     "commutative": _commutative,
     "idempotent": _idempotent,
     "invertible": _invertible,
     "array": _is_function_of("array"),
     "element": _is_function_of("element"),
-    "neutral": None,
+    "reassociable": _reassociable,
+    "pairs": _pairs,
+    "sequential": _sequential,
+    "atomic": _atomic,
 }
 
 
 def _word_check(word: str, names: list[str]) -> Check:
-    predicate = _WORDS[word]
-    if predicate is None:
-        return _neutral(*names)
+    if word in _RELATIONS:
+        return _RELATIONS[word](*names)
+    predicate = _PREDICATES[word]
     (name,) = names
     if not re.fullmatch(r"\w+", name):
         raise ValueError(f"a metavariable expected: {name}")
@@ -184,3 +224,79 @@ def _neutral(element: str, function: str) -> Check:
         return None if known is algebra.neutral else f"{known} is not the neutral element {algebra.neutral}"
 
     return check
+
+
+def _ignored(element: str, function: str) -> Check:
+    """`ignored c f`: f a c = a for all a; binds c if the left side does not."""
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        _, refused = _algebra(bindings[function], context)
+        if refused is not None:
+            return refused
+        if element not in bindings:
+            found = ignored_element(bindings[function])
+            if found is None:
+                return "no element is known that it ignores"
+            bindings[element] = found
+        elif not ignores(bindings[function], bindings[element]):
+            return f"it is not known to ignore {bindings[element]}"
+        return None
+
+    return check
+
+
+def _inverses(there: str, back: str) -> Check:
+    """`inverse h g`: the index function h undoes g."""
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        del context
+        h, g = bindings[there], bindings[back]
+        same = g.inverse is h.forward and g.source is h.extent and g.extent is h.source
+        return None if same else f"{h} is not the declared inverse of {g}"
+
+    return check
+
+
+def _zero(name: str, like: str) -> Check:
+    """`zero o z`: o is the zero of z's type; binds o if the left side does not."""
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        del context
+        zero = const(0, bindings[like].type)
+        return None if bindings.setdefault(name, zero) is zero else f"{bindings[name]} is not 0"
+
+    return check
+
+
+def _may_enclose(level: str, function: str) -> Check:
+    """`level may enclose f`: on the machine of the context if one is given, else what no machine allows is refused."""
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        outer: Level = bindings[level]
+        for t in subterms(bindings[function]):
+            inner = t["level"] if "level" in t.pattern.attributes else None
+            if inner is None:
+                continue
+            if context.machine is not None:
+                allowed = context.machine.may_nest(outer, inner)
+            else:
+                allowed = inner != outer or outer.kind in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED, LevelKind.INLINE)
+            if not allowed:
+                return f"a loop at {inner} stands inside, which {outer} may not enclose"
+        return None
+
+    return check
+
+
+_RELATIONS: dict[str, Callable[[str, str], Check]] = {
+    "neutral": _neutral,
+    "ignored": _ignored,
+    "inverse": _inverses,
+    "zero": _zero,
+}
+
+
+@formula_function
+def source(function: Any) -> Expr:
+    """The length of the array that an index function reads."""
+    return as_expr(function.source)

@@ -12,6 +12,7 @@ from typing import Any
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.term import Term
+from lithify.machine import DeviceModel
 from lithify.rewrite.equality import difference
 from lithify.rewrite.rule import AppliedRule, same_type
 from lithify.rewrite.strategy import Context, Event, Failure, Path, Policy, Strategy, describe
@@ -36,13 +37,21 @@ class Derivation:
     """A program on its way down: `term` is where it stands, `steps` how it came there.
 
     With `check`, the values before and after each step are compared on random inputs (use small sizes). `policy` says
-    whether floating-point operators may be reassociated ("reassociable", as every BLAS does) or not ("exact").
+    whether floating-point operators may be reassociated ("reassociable", as every BLAS does) or not ("exact"); with a
+    `machine`, levels are nested as it allows.
     """
 
-    def __init__(self, start: Term, *, policy: Policy = "reassociable", check: bool = False) -> None:
+    def __init__(
+        self,
+        start: Term,
+        *,
+        policy: Policy = "reassociable",
+        check: bool = False,
+        machine: DeviceModel | None = None,
+    ) -> None:
         self.start = self.term = start
         self.check = check
-        self.context = Context(policy, [])
+        self.context = Context(policy, [], machine)
 
     # -- going on
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lithify.arith import Expr, as_expr
 from lithify.lang.term import BOUND, Term, bound, dangling, lambda_, rebuild, shift
 from lithify.lang.types import Type
 from lithify.rewrite.notation import Bound, Formula, Lambda, MapName, Meta, Node, Node_
@@ -95,9 +96,10 @@ def _match_attribute(attribute: Formula | MapName, value: Any, bindings: Binding
         return True
     if attribute.name is not None:
         known = bindings.setdefault(attribute.name, value)
-        return bool(known is value or known == value)
+        return bool(known is value or (as_expr(known) if isinstance(value, Expr) else known) == value)
     if attribute.code is not None:
-        return bool(attribute.evaluate(bindings) == value)
+        expected = attribute.evaluate(bindings)
+        return bool((as_expr(expected) if isinstance(value, Expr) else expected) == value)
     return bool(attribute.constant == value)
 
 

@@ -2,10 +2,10 @@
 
 It is the language's own notation, fully applied, with metavariables: a name that no λ binds stands for any term.
 Applied to bound variables (`e a b`) it may mention these and no others, so the text shows what may be free where
-(Miller patterns). Words in size position (`split n xs`) stand for sizes; right of the arrow a size may be any formula in
-parentheses, with `length xs` for the length of an array, `width xs` for that of its rows. `map` is abstract; `map[seq]` has that level, `map[l]` binds
-the level; `map@a` binds the map's name, `map@a.tile` derives one from it, and `map@a/b` takes the first of two that is set. A function may lack its last argument:
-`map (split n) xs`.
+(Miller patterns). Words in size position (`split n xs`) stand for sizes; right of the arrow a size may be any formula
+in parentheses, with `length xs` for the length of an array, `width xs` for that of its rows. `map` is abstract;
+`map[seq]` has that level, `map[l]` binds the level; `map@a` binds the map's name, `map@a.tile` derives one from it, and
+`map@a/b` takes the first of two that is set. A function may lack its last argument: `map (split n) xs`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any
 
 from lithify.lang.levels import Level, Memory
+from lithify.lang.operators import OPERATORS
 from lithify.lang.patterns import PATTERNS, Pattern
 
 
@@ -45,7 +46,7 @@ class Lambda:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """An attribute: a metavariable (`name` is set), a constant, or (right of the arrow) a formula over metavariables."""
+    """An attribute: a metavariable (`name` is set), a constant, or, on the right, a formula over metavariables."""
 
     text: str
     name: str | None
@@ -87,7 +88,15 @@ class Copy:
     child: Node
 
 
-Node = Meta | Bound | Lambda | Node_ | Copy
+@dataclass(frozen=True, slots=True)
+class Nth:
+    """`nth i xs`: the element at an index that is a size formula; right sides only."""
+
+    index: Formula
+    child: Node
+
+
+Node = Meta | Bound | Lambda | Node_ | Copy | Nth
 
 FUNCTIONS: dict[str, Any] = {"__builtins__": {}}
 
@@ -124,6 +133,8 @@ _WORDS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "gather": ("gather", (), 2),
     "scatter": ("scatter", ("mode",), 2),
     "pipe": ("pipe", ("slots",), 4),
+    "swz": ("swz", ("width",), 1),
+    "singleton": ("array", (), 1),
 }
 _MODES = ("clamp", "mirror", "wrap", "permutation")
 _TOKEN = re.compile(r"\s*(->|[λ\\]|[A-Za-z_][A-Za-z_0-9]*|\d+|[()\[\],.@=])")
@@ -210,8 +221,10 @@ class _Reader:
 
     def application(self, scope: tuple[str, ...]) -> Node:
         token = self.peek()
-        if token in _WORDS or token == "copy":
+        if token in _WORDS or token in ("copy", "nth"):
             return self.word(scope)
+        if token in OPERATORS and token not in scope:
+            return self.operator(scope)
         if token == "(" or not (token[:1].isalpha() or token[:1] == "_"):
             return self.atom(scope)
         head = self.atom(scope)
@@ -255,6 +268,8 @@ class _Reader:
         given = self.brackets() if self.adjacent("[") else []
         if word == "copy":
             return Copy(given[0], self.atom(scope))
+        if word == "nth":
+            return Nth(self.size(), self.atom(scope))
         name = self.map_name() if self.adjacent("@") else None
         kind, positional, arity = _WORDS[word]
         pattern = PATTERNS[kind]
@@ -284,6 +299,11 @@ class _Reader:
         if arity > 0 and len(children) != arity:
             raise self.error(f"{word} takes {arity} arguments, {len(children)} given")
         return Node_(pattern, attributes, (*children, fill) if fill else tuple(children))
+
+    def operator(self, scope: tuple[str, ...]) -> Node:
+        operator = OPERATORS[self.next()]
+        operands = tuple([self.atom(scope) for _ in range(operator.arity)])
+        return Node_(PATTERNS["op"], (Formula(operator.name, None, None, operator),), operands)
 
     # -- attributes
     def size(self) -> Formula:

@@ -238,6 +238,10 @@ def same_type(a: Type, b: Type) -> bool:
 # ---- declaring -----------------------------------------------------------------------------------------------------
 
 
+def _prose(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _parameters(text: str, defaults: dict[str, Any]) -> tuple[str, ...]:
     return (*text.split(), *[name for name in defaults if name not in text.split()])
 
@@ -255,7 +259,9 @@ def rule(
     """Declare a rule in the notation. `parameters` are names; those in `defaults` may be left out."""
     left, right = read_rule(text)
     declaration = Declaration(" ".join(text.split()), left, right, tuple(map(read_condition, when)))
-    return Rule(name, declaration, law, _parameters(parameters, defaults or {}), defaults or {}, tuple(examples))
+    return Rule(
+        name, declaration, _prose(law), _parameters(parameters, defaults or {}), defaults or {}, tuple(examples)
+    )
 
 
 def code_rule(
@@ -277,6 +283,6 @@ def code_rule(
     def declare(function: Callable[..., Term | None]) -> Rule:
         stated = tuple(Condition(text, lambda _b, _c: None) for text in when)
         body = Code(" ".join(text.split()), function, tuple(kinds.split()), stated)
-        return Rule(name, body, law, _parameters(parameters, defaults or {}), defaults or {}, tuple(examples))
+        return Rule(name, body, _prose(law), _parameters(parameters, defaults or {}), defaults or {}, tuple(examples))
 
     return declare

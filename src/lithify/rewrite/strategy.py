@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.term import Term
+from lithify.machine import DeviceModel
 
 Policy = Literal["reassociable", "exact"]
 Path = tuple[int, ...]
@@ -50,12 +51,18 @@ class Event:
 
 
 class Context:
-    """What strategies share during one rewriting: policy, log, the path from the root, and known failures."""
+    """What strategies share during one rewriting: policy, machine, log, the path from the root, and known failures.
 
-    __slots__ = ("_failed", "log", "path", "policy")
+    With a `machine`, levels are nested as it allows; without, only what no machine allows is refused.
+    """
 
-    def __init__(self, policy: Policy = "reassociable", log: list[Event] | None = None) -> None:
+    __slots__ = ("_failed", "log", "machine", "path", "policy")
+
+    def __init__(
+        self, policy: Policy = "reassociable", log: list[Event] | None = None, machine: DeviceModel | None = None
+    ) -> None:
         self.policy: Policy = policy
+        self.machine = machine
         self.log = log
         self.path: list[int] = []
         self._failed: dict[Strategy, set[int]] = {}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from lithify.arith import as_expr
-from lithify.lang.build import copy, element_type
+from lithify.lang.build import at, copy, element_type
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.levels import Level
 from lithify.lang.patterns import Pattern
 from lithify.lang.term import BOUND, Term, bound, lambda_, make, rebuild, shift
 from lithify.lang.types import Index, Type, shape_of
 from lithify.rewrite.matching import Bindings
-from lithify.rewrite.notation import Bound, Copy, Formula, Lambda, MapName, Meta, Node, Node_
+from lithify.rewrite.notation import Bound, Copy, Formula, Lambda, MapName, Meta, Node, Node_, Nth
 
 Scope = dict[str, tuple[int, Type]]
 _SIZES = frozenset({"size", "step", "left", "right", "count"})
@@ -59,6 +59,8 @@ def _build(node: Node, bindings: Bindings, scope: Scope, depth: int) -> Term:
         return instantiate(value, arguments, depth)
     if isinstance(node, Copy):
         return levelled_copy(_build(node.child, bindings, scope, depth), node.levels.evaluate(bindings))
+    if isinstance(node, Nth):
+        return at(_build(node.child, bindings, scope, depth), as_expr(node.index.evaluate(bindings)))
     raise AssertionError(f"a function stands where a value is needed: {node}")
 
 

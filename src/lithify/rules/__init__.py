@@ -1,0 +1,60 @@
+"""The rewrite rules, one file a family. `all_rules()` lists them by name.
+
+    algorithmic   split-join(n), split-loop(n, outer, inner), join-map-map, split-range(n), iterate-.., let-..
+    fusion        map-fusion, reduce-map-fusion, scan-map-fusion, zip-of-maps, ..; map-fission, epilogue-fission,
+                  reduce-map-fission
+    interchange   map-map-interchange, map-reduce-interchange (plain, -left, -right, -invariant, -general;
+                  `map_reduce_shared` is the first that fits), map-scan-, reduce-reduce-interchange
+    reduction     partial-reduce(n), blocked-reduce(n), split-reduce(n), pad-reduce(n), reduce-lanes(n),
+                  reduce-stride(s), partial-reduce-.., reduce-join, scan-blocked(n), ..
+    layout        movement of views past maps, zips and each other; reindex-both(g), coalesce(s); layout-out
+    memory        store(memory), stage(memory, levels) and its variants, stage-out, accumulate(level, memory, copy_in,
+                  copy_out), double-buffer, hoist, hoist-expanded, ..
+    parallel      map-level(level), map-relevel(old, level), reduce-level(level, memory), `nest(levels)`
+    vector        vectorise(w), vectorise-loop(w)
+    stencil       slide-tile(u), slide-tile-any(u), slide-split, slide-rotate, separate-convolution
+
+A rule is a strategy: at once if it has no parameters, otherwise when called with them. Lengths need not be divisible
+where the list says (n) without a condition: padding is part of the rule and vanishes where n divides.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from lithify.rewrite.rule import Rule
+from lithify.rules import (
+    algorithmic,
+    fusion,
+    interchange,
+    layout,
+    memory,
+    parallel,
+    reduction,
+    stencil,
+    vector,
+)
+
+FAMILIES = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (algorithmic, fusion, interchange, reduction, layout, memory, parallel, vector, stencil)
+}
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Every rule by name, in the order of the families."""
+    found: dict[str, Rule] = {}
+    for module in FAMILIES.values():
+        for value in [*vars(module).values(), *getattr(module, "VIEW_RULES", {}).values()]:
+            if isinstance(value, Rule) and value.name not in found:
+                found[value.name] = value
+    return found
+
+
+def family_of(rule: Rule) -> str:
+    """The family (file) that declares the rule."""
+    for name, module in FAMILIES.items():
+        if any(value is rule for value in [*vars(module).values(), *getattr(module, "VIEW_RULES", {}).values()]):
+            return name
+    raise KeyError(rule.name)

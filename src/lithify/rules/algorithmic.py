@@ -1,0 +1,137 @@
+"""Algorithmic choices: how the elements of a map are grouped, how iterations are cut, what is named."""
+
+from __future__ import annotations
+
+from lithify.lang.build import let
+from lithify.lang.term import Term
+from lithify.rewrite.rule import code_rule, rule
+from lithify.rewrite.strategy import Context, Strategy, first, repeat
+from lithify.rewrite.template import instantiate
+from lithify.rules.holes import find, plug
+
+split_join = rule(
+    "split-join",
+    """map@a f xs -> take (length xs) (join (map@a.outer (map@a.inner f)
+                                            (split n (pad 0 (-length xs % n) clamp xs))))""",
+    parameters="n",
+    defaults={"outer": "block", "inner": "tile"},
+    when=["n >= 1"],
+    law="""Elements in blocks of n. The last block is filled up with copies of the last element, so that f meets no
+    element that it did not meet before, and the extra results are dropped; both vanish when n divides the length.""",
+)
+
+split_loop = rule(
+    "split-loop",
+    """map[l]@a f xs -> take (length xs) (join (map[outer]@a.block (map[inner]@a.tile f)
+                                               (split n (pad 0 (-length xs % n) clamp xs))))""",
+    parameters="n outer inner",
+    when=["n >= 1"],
+    law="split-join for a loop that has a level already: an outer and an inner loop, each with its own level.",
+)
+
+join_map_map = rule(
+    "join-map-map",
+    "join (map@a (map@b f) X) -> map@a/b f (join X)",
+    law="split-join backwards: a nest over rows is a map over the elements of all rows.",
+)
+
+split_range = rule(
+    "split-range",
+    "map@a f xs -> concat (map@a.first f (take n xs)) (map@a.rest f (drop n xs))",
+    parameters="n",
+    when=["n >= 0", "n <= length xs"],
+    law="The first n elements apart from the rest: index-set splitting, which frees the larger part of conditions.",
+)
+
+iterate_split = rule(
+    "iterate-split",
+    "iterate n f x -> iterate (n - m) f (iterate m f x)",
+    parameters="m",
+    when=["m >= 0", "m <= n"],
+    law="Applying f n times is applying it m times, then n - m times.",
+)
+
+iterate_step = rule(
+    "iterate-step",
+    "iterate n f x -> iterate (n - 1) f (f x)",
+    when=["n >= 1"],
+    law="The definition of iterate, for at least one application.",
+)
+
+iterate_zero = rule(
+    "iterate-zero",
+    "iterate n f x -> x",
+    when=["n == 0"],
+    law="The definition of iterate, for no application.",
+)
+
+
+def iterate_unroll() -> Strategy:
+    """`iterate n f x` for a constant n, as n applications of f."""
+    return repeat(first(iterate_step, iterate_zero))
+
+
+generate_map = rule(
+    "generate-map",
+    "map f (generate n g) -> generate n (λi. f (g i))",
+    law="A map over a generated array generates the results.",
+)
+
+# ---- let -----------------------------------------------------------------------------------------------------------
+
+let_atom = rule(
+    "let-atom",
+    "let x = e in b x -> b e",
+    when=["atomic e"],
+    law="A name for a variable, a constant or a component of one is that itself.",
+)
+
+let_inline = rule(
+    "let-inline",
+    "let x = e in b x -> b e",
+    law="Beta. The value is computed again wherever the body reads it: for values that are cheap or read once.",
+)
+
+let_unused = rule(
+    "let-unused",
+    "let x = e in b -> b",
+    law="A value that the body does not read is not needed.",
+)
+
+
+@code_rule(
+    "let-introduction",
+    "C[e] -> let x = e in C[x]",
+    kinds="map reduce scan op tuple join transpose take drop split zip",
+    parameters="kind",
+    when=["e is closed inside C"],
+    law="A value that is read several times is computed once, under a name.",
+)
+def let_introduction(term: Term, context: Context, kind: str) -> Term | None:
+    """A context hole cannot be said in the notation: e is the first subterm of the pattern `kind`, itself excluded,
+    that mentions no variable bound between the root and it; all its occurrences are replaced."""
+    del context
+    found = find(term, lambda t: t.kind == kind and t is not term)
+    return None if found is None else let(found, lambda x: plug(term, found, x))
+
+
+@code_rule(
+    "let-out",
+    "p (let x = e in b x) -> let x = e in p (b x)",
+    kinds="map reduce scan op tuple join transpose take drop split zip slide pad let to at proj",
+    law="A let in an argument that is evaluated once anyway moves in front of the pattern.",
+)
+def let_out(term: Term, context: Context) -> Term | None:
+    """One rule for every pattern and each of its arguments that is not a function; the notation would need one each."""
+    del context
+    for place, argument in enumerate(term.args):
+        if argument.kind == "let" and not (term.kind == "let" and place == 1):
+            value, body = argument.args
+
+            def outside(x: Term, place: int = place, body: Term = body) -> Term:
+                args = list(term.args)
+                args[place] = instantiate(body, (x,))
+                return term.with_args(tuple(args))
+
+            return let(value, outside)
+    return None

@@ -1,0 +1,172 @@
+"""Fusion of producers and consumers, and the fissions that undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lithify.lang.build import map_, proj, tuple_, zip_
+from lithify.lang.term import Term, lambda_, mentions, shift
+from lithify.rewrite.rule import code_rule, rule
+from lithify.rewrite.strategy import Context
+from lithify.rewrite.template import instantiate
+from lithify.rules.holes import carve
+
+map_fusion = rule(
+    "map-fusion",
+    "map@a f (map@b g xs) -> map@a/b (λx. f (g x)) xs",
+    law="*f . *g = *(f . g)",
+)
+
+map_fusion_levels = rule(
+    "map-fusion-levels",
+    "map[l]@a f (map[l]@b g xs) -> map[l]@a/b (λx. f (g x)) xs",
+    law="*f . *g = *(f . g), for two loops of one level.",
+)
+
+reduce_map_fusion = rule(
+    "reduce-map-fusion",
+    "reduce@a f z (map@b g xs) -> reduce@a/b (λacc x. f acc (g x)) z xs",
+    law="""reduce f z . *g = reduce (λacc x. f acc (g x)) z. The new operator is no longer associative: the rules that
+    reorder a reduction come first.""",
+)
+
+reduce_map_fusion_levels = rule(
+    "reduce-map-fusion-levels",
+    "reduce[l, m]@a f z (map[l]@b g xs) -> reduce[l, m]@a/b (λacc x. f acc (g x)) z xs",
+    law="reduce-map-fusion for two loops of one level: the slides' reduceSeq f z . mapSeq g.",
+)
+
+scan_map_fusion = rule(
+    "scan-map-fusion",
+    "scan@a f z (map@b g xs) -> scan@a/b (λacc x. f acc (g x)) z xs",
+    law="scan f z . *g = scan (λacc x. f acc (g x)) z",
+)
+
+map_replicate = rule(
+    "map-replicate",
+    "map f (replicate n x) -> replicate n (f x)",
+    law="The same result at every position is computed once.",
+)
+
+zip_same = rule(
+    "zip-same",
+    "map@a f (zip xs xs) -> map@a (λx. f (x, x)) xs",
+    law="An array zipped with itself holds pairs of equal elements.",
+)
+
+reduce_zip_same = rule(
+    "reduce-zip-same",
+    "reduce@a f z (zip xs xs) -> reduce@a (λacc x. f acc (x, x)) z xs",
+    law="An array zipped with itself holds pairs of equal elements.",
+)
+
+zip_replicate_left = rule(
+    "zip-replicate-left",
+    "zip (replicate n x) ys -> map (λy. (x, y)) ys",
+    law="A value paired with every element.",
+)
+
+zip_replicate_right = rule(
+    "zip-replicate-right",
+    "zip xs (replicate n y) -> map (λx. (x, y)) xs",
+    law="A value paired with every element.",
+)
+
+at_map = rule("at-map", "at (map f xs) i -> f (at xs i)", law="Only the element that is read is computed.")
+
+
+@code_rule(
+    "zip-of-maps",
+    "zip (map f xs) (map g ys) -> map (λp. (f p.0, g p.1)) (zip xs ys)",
+    kinds="zip",
+    law="""Abstract maps under a zip come out of it, so that the consumer can take them in. Operands that are not maps
+    stay as they are.""",
+)
+def zip_of_maps(term: Term, context: Context) -> Term | None:
+    """zip takes any number of arrays, the notation says one number."""
+    del context
+    maps = [a for a in term.args if a.kind == "map" and a["level"] is None]
+    if not maps:
+        return None
+    sources = [a.args[1] if a in maps else a for a in term.args]
+
+    def element(p: Term) -> Term:
+        parts = [proj(i, p) for i in range(len(term.args))]
+        return tuple_(
+            *[instantiate(a.args[0], (part,)) if a in maps else part for a, part in zip(term.args, parts, strict=True)]
+        )
+
+    names = {a["name"] for a in maps}
+    return map_(element, zip_(*sources), name=names.pop() if len(names) == 1 else None)
+
+
+# ---- fission: backwards, where what is split off is a term and not a variable (no pattern with one solution) --------
+
+
+def _made_by(kind: str | None) -> Callable[[Term], bool] | None:
+    return None if kind is None else lambda t: t.kind == kind
+
+
+@code_rule(
+    "map-fission",
+    "map (λx. f (g x)) xs -> map f (map (λx. g x) xs)",
+    kinds="map",
+    defaults={"kind": None},
+    law="map-fusion backwards.",
+)
+def map_fission(term: Term, context: Context, kind: str | None) -> Term | None:
+    """f is applied to a term, not to a variable, so it is not a pattern with one solution: g is the largest subterm
+    through which alone the body reads x, of the given pattern if one is given."""
+    del context
+    function, xs = term.args
+    carved = None if term["level"] is not None else carve(function.args[0], _made_by(kind), whole=True)
+    if carved is None:
+        return None
+    g, rest = carved
+    first = map_(lambda_(function.attrs[0], g), xs, name=term["name"])
+    return map_(lambda_(g.type, shift(rest, -1, 1)), first, name=term["name"])
+
+
+@code_rule(
+    "epilogue-fission",
+    "map (λx. h (r x) x) xs -> map (λp. h p.0 p.1) (zip (map r xs) xs)",
+    kinds="map",
+    defaults={"kind": "reduce"},
+    law="What is done with the result of an inner computation (a reduction, by default) becomes a map of its own.",
+)
+def epilogue_fission(term: Term, context: Context, kind: str) -> Term | None:
+    """The result of r is an argument of h, which is not a pattern with one solution: r is the largest subterm of the
+    given pattern that mentions x. Where h reads x only through r, this is map-fission."""
+    del context
+    function, xs = term.args
+    carved = None if term["level"] is not None else carve(function.args[0], _made_by(kind), whole=False)
+    if carved is None:
+        return None
+    r, rest = carved
+    inner = map_(lambda_(function.attrs[0], r), xs, name=term["name"])
+    if not mentions(rest, 1):
+        return map_(lambda_(r.type, shift(rest, -1, 1)), inner, name=term["name"])
+    h = lambda_(function.attrs[0], lambda_(r.type, rest))
+    return map_(lambda p: instantiate(h, (proj(1, p), proj(0, p))), zip_(inner, xs), name=term["name"])
+
+
+@code_rule(
+    "reduce-map-fission",
+    "reduce (λacc x. f acc (g x)) z xs -> reduce f z (map (λx. g x) xs)",
+    kinds="reduce",
+    law="reduce-map-fusion backwards: the combining function alone, whose algebra is declared.",
+)
+def reduce_map_fission(term: Term, context: Context) -> Term | None:
+    """f is applied to a term, not to a variable: g is the largest subterm through which alone the body reads x, and it
+    may not mention acc."""
+    del context
+    function, z, xs = term.args
+    if term["level"] is not None or term["memory"] is not None:
+        return None
+    accumulator, element = function.attrs[0], function.args[0].attrs[0]
+    carved = carve(function.args[0].args[0], without=(1,), whole=True)
+    if carved is None:
+        return None
+    g, rest = carved
+    f = lambda_(accumulator, lambda_(g.type, shift(rest, -1, 1)))
+    return term.with_args((f, z, map_(lambda_(element, shift(g, -1, 1)), xs, name=term["name"])))

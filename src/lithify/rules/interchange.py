@@ -1,0 +1,79 @@
+"""Interchanges: which loop is outside."""
+
+from __future__ import annotations
+
+from lithify.rewrite.rule import rule
+from lithify.rewrite.strategy import first
+
+map_map_interchange = rule(
+    "map-map-interchange",
+    "map@m (λa. map@n (λb. e a b) B) A -> T (map@n (λb. map@m (λa. e a b) A) B)",
+    law="The inner array may not depend on the outer element; the results come out transposed.",
+)
+
+map_map_interchange_back = rule(
+    "map-map-interchange-back",
+    "T (map@n (λb. map@m (λa. e a b) A) B) -> map@m (λa. map@n (λb. e a b) B) A",
+    law="map-map-interchange backwards.",
+)
+
+map_reduce_interchange = rule(
+    "map-reduce-interchange",
+    """map@m (λa. reduce@k f z (e a)) A
+       -> reduce@k (λacc y. map@m (λp. f p.0 p.1) (zip acc y)) (replicate (length A) z) (T (map@m e A))""",
+    law="Many reductions side by side are one reduction of arrays.",
+)
+
+map_reduce_interchange_left = rule(
+    "map-reduce-interchange-left",
+    """map@m (λa. reduce@k f z (zip (p a) q)) A
+       -> reduce@k (λacc y. map@m (λc. f c.0 (c.1, y.1)) (zip acc y.0))
+                   (replicate (length A) z) (zip (T (map@m p A)) q)""",
+    law="map-reduce-interchange where the second array is the same for all: it is shared, not replicated.",
+)
+
+map_reduce_interchange_right = rule(
+    "map-reduce-interchange-right",
+    """map@m (λa. reduce@k f z (zip q (p a))) A
+       -> reduce@k (λacc y. map@m (λc. f c.0 (y.0, c.1)) (zip acc y.1))
+                   (replicate (length A) z) (zip q (T (map@m p A)))""",
+    law="map-reduce-interchange where the first array is the same for all: it is shared, not replicated.",
+)
+
+map_reduce_interchange_invariant = rule(
+    "map-reduce-interchange-invariant",
+    """map@m (λa. reduce@k (f a) z xs) A
+       -> reduce@k (λacc x. map@m (λp. f p.1 p.0 x) (zip acc A)) (replicate (length A) z) xs""",
+    law="All read the same array, and the combining function differs: the array is read once.",
+)
+
+map_reduce_interchange_general = rule(
+    "map-reduce-interchange-general",
+    """map@m (λa. reduce@k (f a) (z a) (e a)) A
+       -> reduce@k (λacc y. map@m (λp. f p.1 p.0 p.2) (zip acc A y)) (map@m z A) (T (map@m e A))""",
+    law="Many reductions side by side, each with its own initial value and combining function.",
+)
+
+map_reduce_shared = first(
+    map_reduce_interchange_left,
+    map_reduce_interchange_right,
+    map_reduce_interchange,
+    map_reduce_interchange_invariant,
+    map_reduce_interchange_general,
+)
+"""The form of the map-reduce interchange that keeps every invariant part shared."""
+map_reduce_shared.name = "map-reduce-interchange"
+
+reduce_reduce_interchange = rule(
+    "reduce-reduce-interchange",
+    "reduce@a f z (map@m (λx. reduce@b f e (h x)) X) -> reduce@b f z (map@m (λx. reduce@a f e x) (T (map@m h X)))",
+    when=["associative f", "commutative f", "neutral e f"],
+    law="A double sum may be taken in either order.",
+)
+
+map_scan_interchange = rule(
+    "map-scan-interchange",
+    """map@m (λa. scan@k f z (e a)) A
+       -> T (scan@k (λacc y. map@m (λp. f p.0 p.1) (zip acc y)) (replicate (length A) z) (T (map@m e A)))""",
+    law="Many scans side by side are one scan of arrays.",
+)

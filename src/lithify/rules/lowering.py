@@ -1,0 +1,62 @@
+"""Small steps of lowering: one dimension of a copy, a memory for any value, a name for what is read twice."""
+
+from __future__ import annotations
+
+from lithify.rewrite.rule import rule
+
+to_memory = rule(
+    "to-memory",
+    "e -> to[memory] e",
+    parameters="memory",
+    law="A memory says where a value lies, not what it is.",
+)
+
+bind_memory = rule(
+    "bind-memory",
+    "let x = e in b x -> let x = to[memory] e in b x",
+    parameters="memory",
+    law="to-memory for a value that has a name: it is written once and read from there.",
+)
+
+copy_loop = rule(
+    "copy-loop",
+    "xs -> map[level] (λx. x) xs",
+    parameters="level",
+    when=["array xs"],
+    law="A copy of one dimension: a loop that writes what it reads.",
+)
+
+copy_vectors = rule(
+    "copy-vectors",
+    "xs -> join (map[level] (λv. map[vec] (λx. x) v) (split w xs))",
+    parameters="level w",
+    when=["w | length xs"],
+    law="copy-loop, w elements at a time.",
+)
+
+cut = rule(
+    "cut",
+    "xs -> concat (take n xs) (drop n xs)",
+    parameters="n",
+    when=["n >= 0", "n <= length xs"],
+    law="An array is its first n elements and then the rest.",
+)
+
+fuse_named = rule(
+    "fuse-named",
+    "map@a f (map@b g xs) -> map@a/b (λx. let y = g x in f y) xs",
+    law="map-fusion that computes each element once, however often f reads it.",
+)
+
+fuse_stored = rule(
+    "fuse-stored",
+    "map@a f (map@b g xs) -> map@a/b (λx. let y = to[memory] (g x) in f y) xs",
+    parameters="memory",
+    law="map-fusion that writes each element, an array, to a memory before f reads it.",
+)
+
+reduce_fuse_named = rule(
+    "reduce-fuse-named",
+    "reduce@k f z (map@b g xs) -> reduce@k/b (λacc x. let y = g x in f acc y) z xs",
+    law="reduce-map-fusion that computes each element once, however often f reads it.",
+)

@@ -1,0 +1,157 @@
+"""Reductions: in blocks, in order, in lanes, in trees; scans in blocks.
+
+partialReduce n f e = map (reduce f e) . split n. These rules come before `reduce-map-fusion`, whose fused operator has
+no declared algebra.
+"""
+
+from __future__ import annotations
+
+from lithify.lang.levels import HEAP
+from lithify.rewrite.rule import rule
+from lithify.rewrite.strategy import Strategy, try_
+
+_FILLED = "(pad 0 (-length xs % n) (fill e) xs)"
+
+partial_reduce = rule(
+    "partial-reduce",
+    f"reduce@k f z xs -> reduce@k f z (map@k.block (reduce@k.tile f e) (split n {_FILLED}))",
+    parameters="n",
+    when=["n >= 1", "associative f", "neutral e f"],
+    law="""reduce f z = reduce f z . partialReduce n f e. Each block starts afresh with the neutral element; the last
+    block is filled up with it.""",
+)
+
+blocked_reduce = rule(
+    "blocked-reduce",
+    f"reduce@k f z xs -> reduce@k.block (λacc b. f acc (reduce@k.tile f e b)) z (split n {_FILLED})",
+    parameters="n",
+    when=["n >= 1", "associative f", "neutral e f"],
+    law="partial-reduce, with the combination of the blocks fused to it.",
+)
+
+split_reduce = rule(
+    "split-reduce",
+    "reduce@k f z xs -> reduce@k.block (λacc b. reduce@k.tile f acc b) z (split n xs)",
+    parameters="n",
+    when=["n | length xs"],
+    law="The same combinations in the same order, in blocks: nothing is asked of f.",
+)
+
+pad_reduce = rule(
+    "pad-reduce",
+    "reduce@k f z xs -> reduce@k f z (pad 0 (-length xs % n) (fill c) xs)",
+    parameters="n",
+    when=["n >= 1", "ignored c f"],
+    law="Elements c with f a c = a for all a change nothing: the length is brought up to a multiple of n.",
+)
+
+
+def split_reduce_any(n: int) -> Strategy:
+    """split-reduce for any length: the array is filled up first where n does not divide its length."""
+    return try_(pad_reduce(n)) >> split_reduce(n)
+
+
+split_reduce_back = rule(
+    "split-reduce-back",
+    "reduce@k (λacc b. reduce@l f acc b) z X -> reduce@k/l f z (join X)",
+    law="split-reduce backwards.",
+)
+
+reduce_join = rule(
+    "reduce-join",
+    "reduce@k f z (join X) -> reduce@k.block (λacc b. reduce@k.tile f acc b) z X",
+    law="A reduction over joined rows is one row after another.",
+)
+
+reduce_concat = rule(
+    "reduce-concat",
+    "reduce@k f z (concat xs ys) -> reduce@k.rest f (reduce@k.first f z xs) ys",
+    law="First the elements of xs, then those of ys.",
+)
+
+reduce_range = rule(
+    "reduce-range",
+    "reduce@k f z xs -> reduce@k.rest f (reduce@k.first f z (take n xs)) (drop n xs)",
+    parameters="n",
+    when=["n >= 0", "n <= length xs"],
+    law="The first n elements, then the rest: index-set splitting of a reduction.",
+)
+
+reduce_empty = rule(
+    "reduce-empty",
+    "reduce f z xs -> z",
+    when=["length xs == 0"],
+    law="There is nothing to combine.",
+)
+
+reduce_initial = rule(
+    "reduce-initial",
+    "reduce@k f z xs -> f z (reduce@k f e xs)",
+    when=["associative f", "neutral e f"],
+    law="The initial value may come in at the end.",
+)
+
+reduce_reorder = rule(
+    "reduce-reorder",
+    "reduce@k f z xs -> reduce@k f z (reindex g xs)",
+    parameters="g",
+    when=["associative f", "commutative f", "invertible g", "length xs == source(g)"],
+    law="reduce f z = reduce f z . reorder, for an order that names every element once.",
+)
+
+reduce_stride = rule(
+    "reduce-stride",
+    "reduce@k f z xs -> reduce@k f z (reindex (stride(s, length xs)) xs)",
+    parameters="s",
+    when=["s | length xs", "associative f", "commutative f"],
+    law="reduce-reorder with elements that lie s apart brought together.",
+)
+
+partial_reduce_reorder = rule(
+    "partial-reduce-reorder",
+    """reduce@k f z (map@m (reduce@l f e) (split n xs))
+       -> reduce@k f z (map@m (reduce@l f e) (split n (reindex (stride(s, length xs)) xs)))""",
+    parameters="s",
+    when=["s | length xs", "associative f", "commutative f", "neutral e f"],
+    law="partialReduce n f e . reorder gives other partial results with the same total.",
+)
+
+partial_reduce_split = rule(
+    "partial-reduce-split",
+    "map@a (reduce@k f e) (split n xs) -> join (map@a.block (λb. map@a.tile (reduce@k f e) (split n b)) (split m xs))",
+    parameters="m",
+    when=["n | m", "m | length xs"],
+    law="partialReduce n f e = J . *(partialReduce n f e) . S m",
+)
+
+partial_reduce_step = rule(
+    "partial-reduce-step",
+    """map@a (reduce@k f e) (split m xs)
+       -> map@a (reduce@k f e) (split (m // n) (map@a.step (reduce@k.step f e) (split n xs)))""",
+    parameters="n",
+    when=["n | m", "associative f", "neutral e f"],
+    law="""One level of a tree: blocks of m are blocks of m / n partial results of n elements. Repeated it is
+    iterate (partialReduce n), written out, as iterate keeps the type.""",
+)
+
+reduce_lanes = rule(
+    "reduce-lanes",
+    f"""reduce@k f z xs
+        -> reduce@k.lanes f z (reduce@k.step (λacc v. map@k.lane (λp. f p.0 p.1) (zip acc v))
+                                             (replicate n e) (split n {_FILLED}))""",
+    parameters="n",
+    when=["n >= 1", "associative f", "commutative f", "neutral e f"],
+    law="n partial results side by side: lane i takes the elements i, i + n, i + 2 n, ..",
+)
+
+scan_blocked = rule(
+    "scan-blocked",
+    """scan@k f z xs
+       -> let S = to[memory] (map@k.block (scan@k.tile f e) (split n xs)) in
+          let sums = concat (singleton z) (scan@k.sums f z (map (λb. nth (n - 1) b) S)) in
+          join (map@k.block (λp. map@k.tile (λx. f p.0 x) p.1) (zip (take (length xs // n) sums) S))""",
+    parameters="n",
+    defaults={"memory": HEAP},
+    when=["n | length xs", "associative f", "neutral e f"],
+    law="Scans of the blocks; the scan of their totals; and what came before it added to each block.",
+)
