@@ -18,6 +18,7 @@ from lithify.lang.errors import Rejected
 from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind, Memory
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type
+from lithify.machine import DeviceModel
 
 Reader = Callable[["Translator", Term, Environment], Readable]
 Writer = Callable[["Translator", Term, Acceptor, Environment], None]
@@ -60,14 +61,15 @@ class KernelScope:
         self.aliases: dict[tuple[Level, Expr], Expr] = {}  # narrower names of hardware indices
         self.lane: tuple[Expr, int] | None = None  # lane variable and width
         self.loops: list[Expr] = []  # indices of sequential and unrolled loops, outermost first
+        self.repeating: frozenset[Variable] = frozenset()  # variables of all loops entered but lanes
 
 
 class Translator:
     """Turns terms into statements; see `readable` and `write`."""
 
-    def __init__(self, name: str, warp_width: int) -> None:
+    def __init__(self, name: str, device: DeviceModel | None) -> None:
         self.name = name
-        self.warp_width = warp_width
+        self.device = device
         self.inputs: dict[str, Readable] = {}
         self.temporaries: list[ir.Buffer] = []
         self.kernels: list[ir.Kernel] = []
@@ -77,6 +79,7 @@ class Translator:
         self.accumulators: list[frozenset[ir.Buffer]] = []  # of the accumulations under way, outermost first
         self._names: dict[str, int] = {}
         self._in_use: list[str] = []
+        self.probing = False  # reading only to look, not to compute
 
     # ---- the two functions ----
 
@@ -118,6 +121,16 @@ class Translator:
             yield block
         finally:
             scope.block = outer
+
+    @contextmanager
+    def probed(self) -> Iterator[None]:
+        """What is read inside is only looked at: statements and scratch memory are dropped."""
+        probing, scratch = self.probing, list(self.scope.scratch)
+        self.probing = True
+        with self.collected():
+            yield
+        self.probing = probing
+        self.scope.scratch[:] = scratch
 
     # ---- memory ----
 
@@ -255,6 +268,16 @@ class Translator:
         scope.depth -= 1
         self.trail.pop()
 
+    def _refusal(self, level: Level) -> str | None:
+        """Why a loop at the level cannot stand here, or None."""
+        if level.kind in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED):
+            return None
+        if self.device is not None and not self.device.has_level(level):
+            return f"{self.device} has no level {level}; it has {', '.join(map(str, self.device.levels))}"
+        if self.scope.loops and (level.kind is LevelKind.THREADS or level.name in ("group", "global", "cluster")):
+            return f"map[{level}] stands below a loop: the whole device would wait for itself in every iteration"
+        return check_nesting(level, self.scope.entered)
+
     def _unrolled(self, size: Expr, term: Term, body: Callable[[Expr], None]) -> None:
         if size.constant is None:
             raise self.rejected(term, f"unrolling {size} iterations needs a constant number of them", "use seq")
@@ -268,9 +291,12 @@ class Translator:
         outer = scope.entered
         if level.kind is LevelKind.THREADS:
             scope.entered = (*outer, level)
+        repeating = scope.repeating
         with self._variable(name, "ijkmnpqrs", size) as index, self.collected() as block:
             scope.loops.append(index)
+            scope.repeating = repeating | index.variables()
             body(index)
+        scope.repeating = repeating
         scope.loops.pop()
         scope.entered = outer
         if index.constant is not None:
@@ -299,20 +325,22 @@ class Translator:
         scope = self.scope
         hardware = scope.hardware
         index, extent = hardware.index[level], hardware.extent[level]
-        outer, owned, current = scope.entered, scope.owned, scope.current
+        outer, owned, current, repeating = scope.entered, scope.owned, scope.current, scope.repeating
         scope.entered, scope.owned = (*outer, level), owned | index.variables()
         if size is extent:
             scope.current = {**current, level: index}
+            scope.repeating = repeating | index.variables()
             body(index)
         elif size.constant is not None and extent.constant is not None and size.constant < extent.constant:
             narrow = scope.aliases.get((level, size))
             if narrow is None:
                 narrow = scope.aliases[level, size] = var(str(level), size)
             scope.current = {**current, level: narrow}
+            scope.repeating = repeating | narrow.variables()
             self.conditional((size - 1 - index,), lambda: body(narrow))
         else:
             self._strided(size, index, extent, name, body)
-        scope.entered, scope.owned, scope.current = outer, owned, current
+        scope.entered, scope.owned, scope.current, scope.repeating = outer, owned, current, repeating
 
     def _strided(self, size: Expr, index: Expr, extent: Expr, name: str | None, body: Callable[[Expr], None]) -> None:
         """More elements than hardware indices: each takes every extent-th."""
@@ -321,6 +349,7 @@ class Translator:
         with self._variable(name, "rstuw", rounds) as turn, self.collected() as block:
             element = turn * extent + index
             scope.loops.append(turn)
+            scope.repeating = scope.repeating | element.variables()
             self.conditional((size - 1 - element,), lambda: body(element))
         scope.loops.pop()
         if turn.constant is not None:
@@ -355,6 +384,10 @@ class Translator:
         if isinstance(value, ir.Load) and value.buffer is buffer and value.index == index and place.atomic is None:
             return
         if place.atomic is not None:
+            if self.scope.lane is not None:
+                raise self.rejected(
+                    term, "the lanes of a vector cannot update one element atomically", "use seq or par"
+                )
             self.emit(ir.AtomicUpdate(place.atomic, buffer, index, value, place.guard))
         else:
             self.emit(ir.Store(buffer, index, value, place.guard))

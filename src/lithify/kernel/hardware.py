@@ -14,9 +14,11 @@ from lithify.lang.errors import Rejected
 from lithify.lang.levels import Level, LevelKind
 from lithify.lang.term import Term
 from lithify.lang.types import Array
+from lithify.machine import DeviceModel
 
 _RANK = {"group": 0, "global": 0, "cluster": 1, "warpgroup": 2, "warp": 3, "lane": 4, "item": 4}
 _WITHIN_ONE_ITEM = ("lane", "item", "global")
+_DEFAULT_WARP = 32  # where no device says otherwise
 _DEFAULT_GROUP = 64  # items of a group along dimension 0 when nothing in the kernel says how many
 
 
@@ -83,8 +85,9 @@ def _launch_of(root: Term) -> Term | None:
             return None
 
 
-def plan_launch(root: Term, warp_width: int) -> Hardware:
+def plan_launch(root: Term, device: DeviceModel | None) -> Hardware:
     """Extents and index variables for the kernel that writes `root`: from its `launch`, else from its maps."""
+    warp_width = _DEFAULT_WARP if device is None else device.warp_width
     used: dict[Level, list[Expr]] = {}
     for term in maps_of_kernel(root):
         level = term["level"]
@@ -97,10 +100,17 @@ def plan_launch(root: Term, warp_width: int) -> Hardware:
         grid, group = launch["grid"], launch["group"]
     else:
         grid, group = _computed(used, warp_width)
+    items = 1
     for size in group:
         if size.constant is None:
             raise Rejected(f"the items of a group must be a constant number, not {size}",
                            hint="say launch[grid, group], or split by a constant")  # fmt: skip
+        items *= size.constant
+    if device is not None and items > device.group_items:
+        raise Rejected(
+            f"a group of {items} work-items is larger than {device} allows ({device.group_items})",
+            hint="say launch[grid, group] with a smaller group: longer maps become strided loops",
+        )
     return _indices(tuple(grid), tuple(group), used, warp_width)
 
 

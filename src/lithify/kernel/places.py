@@ -15,6 +15,7 @@ from typing import Protocol
 from lithify.arith import Expr, loaded
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction, zero
+from lithify.lang.errors import Rejected
 from lithify.lang.levels import Level
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Scalar, i32, i64
@@ -129,6 +130,9 @@ class Place:
         return self if guard == self.guard else replace(self, guard=guard)
 
     def read(self) -> Readable:
+        if self.atomic is not None:
+            raise Rejected(f"{self.leaf_buffers[0]} is updated atomically, so it cannot be read meanwhile",
+                           hint="accumulate in private memory and scatter the result")  # fmt: skip
         type_ = self.type
         if isinstance(type_, Array):
             return ArrayValue(type_, lambda i: self.at(i).read())

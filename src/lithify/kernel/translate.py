@@ -11,12 +11,12 @@ result position), `translate_reduce` (accumulation), `translate_memory` (to[..],
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import (
     ir,
     translate_memory,
+    translate_pipe,
     translate_read,
     translate_reduce,
     translate_write,
@@ -27,10 +27,9 @@ from lithify.kernel.places import Place, leaves
 from lithify.lang.levels import HEAP
 from lithify.lang.term import Term
 from lithify.lang.types import Tuple, Type, sizes_in
+from lithify.machine import DeviceModel
 
-__all__ = ["translate", "translate_read", "translate_reduce", "translate_write"]
-
-DEFAULT_WARP = 32
+__all__ = ["translate", "translate_pipe", "translate_read", "translate_reduce", "translate_write"]
 
 
 def translate(
@@ -38,18 +37,18 @@ def translate(
     parameters: Sequence[Term] | Sequence[tuple[str, Type]],
     *,
     name: str = "kernel",
-    device: Any = None,
+    device: DeviceModel | None = None,
     passes: tuple[Pass, ...] = PIPELINE,
 ) -> ir.Program:
     """The kernel program of a closed lowered term.
 
-    `parameters` are the inputs in the order of a call (`param` terms or names with types); `device` is a device model
-    (`lithify.machine`), asked for its warp width; `passes` are run over the result. Raises Rejected, naming the place
-    and the remedy, when the term does not say everything or says something that no kernel can do.
+    `parameters` are the inputs in the order of a call (`param` terms or names with types). `device` is a device model,
+    asked for its levels, warp width, limits and kinds of copy; without one every level is allowed. `passes` are run
+    over the result. Raises Rejected, naming the place and the remedy, when the term does not say everything or says
+    something that no kernel can do.
     """
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
-    width = getattr(device, "warp_width", None) or DEFAULT_WARP
-    tr = Translator(name, width)
+    tr = Translator(name, device)
     inputs: list[ir.Buffer] = []
     for parameter, type_ in typed:
         place = _parameter(tr, parameter, type_)

@@ -191,16 +191,43 @@ def _map(tr: Translator, t: Term, env: Environment) -> Readable:
         raise tr.rejected(t, "a map without a level is recomputed at every read, and its body holds loops",
                           "give it a level and write it to memory, or say map[inline]")  # fmt: skip
     xs = array(tr, t.args[1], env)
-    work = not inline and (xs.work or contains(body, lambda s: s.kind == "op"))
     assert isinstance(t.type, Array)
-    return ArrayValue(t.type, lambda i: _marked(tr.readable(body, (xs.at(i), *env)), work), work)
+    if inline or not (xs.work or contains(body, lambda s: s.kind == "op")):
+        return ArrayValue(t.type, lambda i: tr.readable(body, (xs.at(i), *env)))
+    work = _Work(tr, t)
+    return ArrayValue(t.type, lambda i: work.watched(tr.readable(body, (xs.at(i), *env)), (i,)), True)
 
 
-def _marked(value: Readable, work: bool) -> Readable:
-    """Rows of an array that has work below have it too."""
-    if work and isinstance(value, ArrayValue) and not value.work:
-        return ArrayValue(value.type, lambda i: _marked(value.at(i), work), True)
-    return value
+class _Work:
+    """Watches the readers of an abstract map that computes: no element may be computed twice.
+
+    An element is read again where the same index is read twice, or below a loop (entered since the map was made) whose
+    variable the index does not mention. The lanes of a vector share a value.
+    """
+
+    def __init__(self, tr: Translator, t: Term) -> None:
+        self.tr, self.term = tr, t
+        self.around = tr.scope.repeating
+        self.seen: set[tuple[Expr, ...]] = set()
+
+    def watched(self, value: Readable, index: tuple[Expr, ...]) -> Readable:
+        """The value at an index, rows watched too."""
+        if isinstance(value, ArrayValue):
+            return ArrayValue(value.type, lambda i: self.watched(value.at(i), (*index, i)), True)
+        if isinstance(value, tuple) and any(isinstance(item, ArrayValue) for item in value):
+            return tuple([self.watched(item, (*index, const(k))) for k, item in enumerate(value)])
+        if not self.tr.probing:
+            self._read(index)
+        return value
+
+    def _read(self, index: tuple[Expr, ...]) -> None:
+        mentioned = frozenset().union(*[i.variables() for i in index])
+        repeated = self.tr.scope.repeating - self.around - mentioned
+        if repeated or index in self.seen:
+            again = f"for every {min(v.name for v in repeated)}" if repeated else "by several readers"
+            raise self.tr.rejected(self.term, f"a map without a level is computed again {again}",
+                                   "write it to memory first (to[..] with a level), or say map[inline]")  # fmt: skip
+        self.seen.add(index)
 
 
 @reads("generate")

@@ -144,7 +144,7 @@ def _touches(tr: Translator, value: Readable, buffers: frozenset[ir.Buffer]) -> 
     if isinstance(value, ArrayValue):
         if value.type.size.constant == 0:
             return False
-        with tr.collected():
+        with tr.probed():
             return _touches(tr, value.at(canonical_variable(value.type.size)), buffers)
     return any(reads_buffer(value, buffer) for buffer in buffers)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
-from lithify.arith import Expr, Variable, var
+from lithify.arith import Expr, Variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of, reads_of, statements
 from lithify.lang.levels import Level
@@ -53,6 +53,7 @@ def _written(block: ir.Block) -> frozenset[ir.Buffer]:
 class _Access:
     buffer: ir.Buffer
     index: ir.Index
+    form: Expr  # the position in the buffer as the code says it, before the variables of other iterations are renamed
     writes: bool
     atomic: bool = False
 
@@ -145,9 +146,10 @@ class _Placement:
         for inner in statements((statement,)):
             for buffer, index in reads_of(inner):
                 if buffer in self.shared:
-                    yield _Access(buffer, index, False)
+                    yield _Access(buffer, index, _position(buffer, index), False)
             if isinstance(inner, (ir.Store, ir.AtomicUpdate)) and inner.buffer in self.shared:
-                yield _Access(inner.buffer, inner.index, True, isinstance(inner, ir.AtomicUpdate))
+                form = _position(inner.buffer, inner.index)
+                yield _Access(inner.buffer, inner.index, form, True, isinstance(inner, ir.AtomicUpdate))
 
     def _uniform(self, guard: ir.Guard) -> bool:
         return all(self.items.isdisjoint(condition.variables()) for condition in guard)
@@ -175,13 +177,21 @@ class _Placement:
             return None
         if any(_differs(a.substitute(self.others) - b) for a, b in zip(old.index, new.index, strict=True)):
             return None
-        known: set[Variable] = set()
+        known = _decoded(old.form) if old.form is new.form else set()
         for a, b in zip(old.index, new.index, strict=True):
             if a is b:
                 known |= _decoded(a)
         if self.items <= known:
             return None
         return WARP if self.warp is not None and self.lane is not None and self.warp in known else GROUP
+
+
+def _position(buffer: ir.Buffer, index: ir.Index) -> Expr:
+    """The element's number in the buffer."""
+    position = const(0)
+    for size, i in zip(buffer.shape, index, strict=True):
+        position = position * size + i
+    return position
 
 
 def _distributed(statement: ir.If) -> list[ir.Statement]:
