@@ -1,0 +1,7 @@
+"""Lowering: the strategies that take a program down to one that says, for every loop, who runs it and where it writes."""
+
+from __future__ import annotations
+
+from lithify.lowering.default import Lowered, lower
+
+__all__ = ["Lowered", "lower"]

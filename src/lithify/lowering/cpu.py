@@ -1,0 +1,243 @@
+"""The default lowering for CPUs: blocks for threads, explicit vectors, no barriers.
+
+The outermost loop with enough work is spread over the threads; the loop along which memory is contiguous becomes
+vectors; reductions get independent accumulators, one a lane of a few vectors. Lengths that do not fit are cut.
+"""
+
+from __future__ import annotations
+
+from lithify.lang.algebra import algebra_of
+from lithify.lang.levels import HEAP, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import Term, subterms
+from lithify.lang.types import Array, Index, Tuple, Type
+from lithify.lowering.loops import Loops
+from lithify.lowering.needs import Need, Path, is_lazy, is_scalar, uses
+from lithify.lowering.strategist import Choice, Strategist
+from lithify.lowering.work import body_of, elements, length_of, work
+from lithify.machine import DeviceModel
+from lithify.rewrite import Strategy
+from lithify.rules.algorithmic import iterate_unroll, let_inline, split_join, split_range
+from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
+from lithify.rules.lowering import (
+    bind_memory,
+    copy_loop,
+    copy_vectors,
+    cut,
+    fuse_named,
+    fuse_stored,
+    reduce_fuse_named,
+    to_memory,
+)
+from lithify.rules.memory import materialise
+from lithify.rules.parallel import map_level, reduce_level, scan_level
+from lithify.rules.reduction import partial_reduce, reduce_lanes, reduce_range
+
+# Below this many operations starting the threads costs more than it brings.
+PARALLEL_WORK = 100_000
+# Pieces a thread: enough to even out what the threads are slowed down by, few enough to keep each long.
+PIECES = 8
+# Vectors that a reduction accumulates into at the same time: additions take about four cycles, two start in one.
+ACCUMULATORS = 8
+# Straight code up to so many operations; beyond, a loop.
+UNROLLED_WORK = 160
+# What a loop body may keep in private memory; more goes to memory of the thread.
+PRIVATE_BYTES = 2_048
+
+
+class CpuStrategist(Strategist):
+    """Answers for a CPU: `model` gives cores and vector width, `loops` how the program's loops walk through memory."""
+
+    def __init__(self, model: DeviceModel, loops: Loops) -> None:
+        self.model, self.loops = model, loops
+
+    # -- maps
+
+    def level(self, need: Need, program: Term) -> Choice:
+        m, path, nest = need.term, need.path, need.nest
+        fused = self._fused(m, path, nest)
+        if fused is not None:
+            return fused
+        if VEC in nest:
+            return Choice(path, map_level(UNROLL if length_of(m) <= 16 else SEQ))
+        if PAR not in nest and not nest and work(m) >= PARALLEL_WORK:
+            return Choice(path, self._spread(m))
+        if is_scalar(_element(m)):
+            return Choice(path, self._vectorised(m))
+        straight = length_of(m) <= 8 and length_of(m) * body_work(m) <= UNROLLED_WORK * 8
+        return Choice(path, map_level(UNROLL if straight else SEQ))
+
+    def _fused(self, m: Term, path: Path, nest: tuple[Level, ...]) -> Choice | None:
+        """A map over a map that is no mere view of it: one loop, each element computed once."""
+        xs = m.args[1]
+        if xs.kind == "zip" and any(a.kind == "map" and a["level"] is None and not is_lazy(a.args[0]) for a in xs.args):
+            return Choice((*path, 1), zip_of_maps)
+        if xs.kind != "map" or xs["level"] is not None:
+            return None
+        several = uses(m.args[0].args[0]) > 1
+        if not several:
+            return Choice(path, map_fusion)
+        if is_scalar(_element(xs)):
+            return Choice(path, fuse_named)
+        return Choice(path, fuse_stored(_memory_for(_element(xs), nested=True)))
+
+    def _spread(self, m: Term) -> Strategy:
+        """Over the threads: whole iterations of a nest, or pieces of a flat loop."""
+        n = length_of(m)
+        grain = 4 * self._lanes(m)
+        if not is_scalar(_element(m)) or n < 2 * grain * self.model.cores:
+            return map_level(PAR)
+        piece = max(1, n // (self.model.cores * PIECES * grain)) * grain
+        whole = n // piece * piece
+        return split_range(whole) if whole != n else split_join(piece)
+
+    def _vectorised(self, m: Term) -> Strategy:
+        n, lanes = length_of(m), self._lanes(m)
+        if n < lanes or not self._wants_vectors(m):
+            return map_level(UNROLL if n <= 8 and n * body_work(m) <= UNROLLED_WORK else SEQ)
+        if n == lanes:
+            return map_level(VEC)
+        return split_join(lanes) if n % lanes == 0 else split_range(n // lanes * lanes)
+
+    def _wants_vectors(self, m: Term) -> bool:
+        """Along the map, unless a long reduction in its body is the contiguous direction."""
+        own = self.loops.walk(m)
+        if own is None or own.vectorises:
+            return True
+        return not any(
+            t.kind == "reduce" and length_of(t.args[2]) >= 2 * self._lanes(t) and self._sums_in_lanes(t)
+            for t in subterms(m.args[0])
+        )
+
+    def _lanes(self, t: Term) -> int:
+        """The vector width for the scalars that the loop works on."""
+        return self.model.vector_width(max(_bits(t), default=32))
+
+    # -- reductions
+
+    def reduction(self, need: Need, program: Term) -> Choice:
+        r, path, nest = need.term, need.path, need.nest
+        n = length_of(r.args[-1])
+        if r.kind == "reduce" and is_scalar(r.type) and VEC not in nest and _has_lanes(r):
+            lanes = self._lanes(r)
+            pieces = self.model.cores * PIECES
+            if not nest and n * body_work(r) >= PARALLEL_WORK and n >= 4 * pieces * lanes:
+                return Choice(path, self._partial_sums(r))
+            if n >= 2 * lanes and self._sums_in_lanes(r):
+                return Choice(path, self._independent_sums(r))
+            if n > 2 and r.args[2].kind == "reduce":
+                return Choice(path, self._added_up(r))
+        return self._in_order(r, path, nest)
+
+    def _sums_in_lanes(self, r: Term) -> bool:
+        """Is memory contiguous along the reduction, and may its order change?"""
+        walk = self.loops.walk(r)
+        return walk is not None and walk.contiguous > walk.strided and _has_lanes(r)
+
+    def _partial_sums(self, r: Term) -> Strategy:
+        """One partial result a piece; the pieces are spread over the threads and written down."""
+        n = length_of(r.args[-1])
+        grain = ACCUMULATORS * self._lanes(r)
+        piece = max(1, n // (self.model.cores * PIECES * grain)) * grain
+        whole = n // piece * piece
+        return reduce_range(whole) if whole != n else partial_reduce(piece) >> materialise(HEAP)
+
+    def _independent_sums(self, r: Term) -> Strategy:
+        """As many accumulators as lanes of a few vectors, added up in the end."""
+        n, lanes = length_of(r.args[-1]), self._lanes(r)
+        vectors = ACCUMULATORS
+        while vectors > 1 and n < 2 * vectors * lanes:
+            vectors //= 2
+        width = vectors * lanes
+        whole = n // width * width
+        return reduce_range(whole) if whole != n else reduce_lanes(width)
+
+    def _added_up(self, r: Term) -> Strategy:
+        """The accumulators: the vectors to one, then halves to halves."""
+        n, lanes = length_of(r.args[-1]), self._lanes(r)
+        return reduce_lanes(lanes if n > lanes and n % lanes == 0 else n // 2 if n % 2 == 0 else 1)
+
+    def _in_order(self, r: Term, path: Path, nest: tuple[Level, ...]) -> Choice:
+        xs = r.args[-1]
+        if r.kind == "reduce" and xs.kind == "map" and xs["level"] is None and not is_lazy(xs.args[0]):
+            several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(_element(xs))
+            return Choice(path, reduce_fuse_named if several else reduce_map_fusion)
+        n = length_of(xs)
+        straight = n <= 32 and n * body_work(r) <= UNROLLED_WORK
+        level = UNROLL if straight or n <= 2 else SEQ
+        if r.kind == "scan":
+            return Choice(path, scan_level(level, PRIVATE))
+        return Choice(path, reduce_level(level, _memory_for(r.type, nested=True)))
+
+    # -- memory
+
+    def copy(self, need: Need, program: Term) -> Choice:
+        xs, path, nest = need.term, need.path, need.nest
+        n, lanes = length_of(xs), self.model.vector_width(max(_scalar_bits(xs.type), default=32))
+        spread = not nest and elements(xs.type) >= PARALLEL_WORK and n > 1
+        if not is_scalar(_element(xs)):
+            return Choice(path, copy_loop(PAR if spread else UNROLL if n <= 8 and elements(xs.type) <= 256 else SEQ))
+        if VEC in nest or n < lanes:
+            return Choice(path, copy_loop(UNROLL if n <= 16 else SEQ))
+        if n % lanes:
+            return Choice(path, cut(n // lanes * lanes))
+        vectors = n // lanes
+        return Choice(path, copy_vectors(PAR if spread else UNROLL if vectors <= 16 else SEQ, lanes))
+
+    def memory(self, need: Need, program: Term) -> Choice:
+        return Choice(need.path, to_memory(_memory_for(need.term.type, nested=bool(need.nest))))
+
+    def binding(self, need: Need, program: Term) -> Choice:
+        value, function = need.term.args
+        if uses(function.args[0]) <= 1 and not is_scalar(value.type):
+            return Choice(need.path, let_inline)
+        return Choice(need.path, bind_memory(_memory_for(value.type, nested=bool(need.nest))))
+
+    def sharing(self, need: Need, program: Term) -> Choice:
+        at = len(need.term.args) - 1
+        xs = need.term.args[at]
+        return Choice((*need.path, at), to_memory(_memory_for(xs.type, nested=bool(need.nest))))
+
+    def iteration(self, need: Need, program: Term) -> Choice:
+        return Choice(need.path, iterate_unroll())
+
+
+def _memory_for(type_: Type, *, nested: bool) -> Memory:
+    """The heap outside of all loops; inside, private memory where it is small, else memory of the thread."""
+    if not nested:
+        return HEAP
+    return PRIVATE if elements(type_) * 8 <= PRIVATE_BYTES else THREAD
+
+
+def _has_lanes(r: Term) -> bool:
+    algebra = algebra_of(r.args[0])
+    return algebra.associative and algebra.commutative and algebra.neutral is not None
+
+
+def _element(t: Term) -> Type:
+    assert isinstance(t.type, Array)
+    return t.type.element
+
+
+def body_work(t: Term) -> int:
+    """Operations of one iteration of a loop."""
+    return max(1, work(body_of(t.args[0])))
+
+
+def _bits(t: Term) -> set[int]:
+    """The widths of the scalars that a loop's results and the arrays that it reads are made of."""
+    found = _scalar_bits(t.type)
+    for u in subterms(t):
+        if u.kind in ("param", "bound"):
+            found |= _scalar_bits(u.type)
+    return found - {8} or {32}
+
+
+def _scalar_bits(type_: Type) -> set[int]:
+    if isinstance(type_, Array):
+        return _scalar_bits(type_.element)
+    if isinstance(type_, Tuple):
+        return set().union(*map(_scalar_bits, type_.items))
+    if isinstance(type_, Scalar):
+        return {type_.bits}
+    return {32} if isinstance(type_, Index) else set()

@@ -1,0 +1,54 @@
+"""The loops of a program, by name, and how each walks through memory.
+
+Rules carry the names of loops over (`i` becomes `i.block` and `i.tile`), so what was found for a loop of the program as
+it was written holds for the loops that rules make of it.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from lithify.kernel import ir
+from lithify.lang.term import Term, subterms
+from lithify.lowering.access import Access, Walk, accesses, walk_of
+
+_LOOPS = frozenset({"map", "reduce", "scan"})
+
+
+def name_loops(term: Term) -> Term:
+    """The program with a name for every loop that has none: l0, l1, .. (names have no meaning; rules ignore them)."""
+    taken = {t["name"] for t in subterms(term) if t.kind in _LOOPS}
+    fresh = (name for name in (f"l{k}" for k in count()) if name not in taken)
+
+    done: dict[int, Term] = {}
+
+    def named(t: Term) -> Term:
+        found = done.get(t.id)
+        if found is None:
+            found = t.with_args(tuple(named(a) for a in t.args))
+            if found.kind in _LOOPS and found["name"] is None:
+                found = found.replace(name=next(fresh))
+            done[t.id] = found
+        return found
+
+    return named(term)
+
+
+class Loops:
+    """How the named loops of a program move through memory, read off its plainly lowered kernels."""
+
+    def __init__(self, program: ir.Program | None) -> None:
+        self._accesses: list[Access] = [] if program is None else accesses(program)
+        self._walks: dict[str, Walk] = {}
+        for name in {n for access in self._accesses for n in access.strides}:
+            self._walks[name] = walk_of(name, self._accesses)
+
+    def walk(self, loop: Term) -> Walk | None:
+        """How a loop, or the one of the original program that it was made of, moves; None when it is not known."""
+        name: str = loop["name"] or ""
+        while name:
+            found = self._walks.get(name)
+            if found is not None:
+                return found
+            name = name.rpartition(".")[0]
+        return None

@@ -1,0 +1,69 @@
+"""How much there is to do: scalar operations and elements read or written, counted from a term without running it."""
+
+from __future__ import annotations
+
+from lithify.arith import Expr
+from lithify.lang.term import Term
+from lithify.lang.types import Array, Tuple, Type, shape_of
+
+# What a size counts for that is not known before the call.
+SYMBOLIC_SIZE = 1024
+# Roughly how many vector additions one takes, on machines without an instruction for it.
+_COSTLY = {"exp": 8, "log": 8, "sin": 12, "cos": 12, "tan": 16, "tanh": 12, "erf": 12, "pow": 20, "div": 4, "sqrt": 4,
+           "rsqrt": 6}  # fmt: skip
+
+
+def count(size: Expr) -> int:
+    """A size as a number."""
+    return size.constant if size.constant is not None else SYMBOLIC_SIZE
+
+
+def length_of(t: Term) -> int:
+    """The length of an array term, as a number."""
+    assert isinstance(t.type, Array)
+    return count(t.type.size)
+
+
+def elements(type_: Type) -> int:
+    """How many scalars a value of the type holds."""
+    sizes, element = shape_of(type_)
+    total = sum(map(elements, element.items)) if isinstance(element, Tuple) else 1
+    for size in sizes:
+        total *= count(size)
+    return total
+
+
+def work(t: Term) -> int:
+    """Scalar operations that computing the value takes; a copied element counts as one."""
+    memo: dict[int, int] = {}
+
+    def go(u: Term) -> int:
+        found = memo.get(u.id)
+        if found is None:
+            memo[u.id] = found = _own(u) + sum(go(a) for a in u.args if a.kind != "lambda")
+        return found
+
+    def _own(u: Term) -> int:
+        kind = u.kind
+        if kind == "op":
+            return _COSTLY.get(u["operator"].name, 1)
+        if kind in ("map", "reduce", "scan"):
+            return length_of(u.args[-1]) * max(1, go(body_of(u.args[0])))
+        if kind == "generate":
+            return count(u["size"]) * max(1, go(body_of(u.args[0])))
+        if kind == "iterate":
+            return count(u["count"]) * max(1, go(body_of(u.args[0])))
+        if kind == "pipe":
+            return length_of(u.args[3]) * (go(body_of(u.args[0])) + go(body_of(u.args[1])))
+        if kind == "let":
+            return go(body_of(u.args[1]))
+        return 0
+
+    return go(t)
+
+
+def body_of(function: Term) -> Term:
+    """A function's body, below all its parameters."""
+    while function.kind == "lambda":
+        function = function.args[0]
+    return function
