@@ -279,14 +279,29 @@ class Elaborator:
 
 def _let(value: Value, body: Callable[[Value], Value]) -> Value:
     """`let x = value in body x`: terms are shared in the core; what has no type yet, and functions, are substituted."""
+    if isinstance(value, TupleValue):
+        if _is_typed(value):
+            value = as_term(value)
+        else:
+            return _let_each(value.items, (), body)
     if not isinstance(value, Term):
         return body(value)
-    probe = build.param("_let", value.type)
-    result = body(probe)
+    term = value
+    result = body(build.param("_let", term.type))
     if isinstance(result, FunctionValue):
         f = result
-        return FunctionValue(f.name, f.arity, lambda *arguments: _let(value, lambda x: _call_all(body(x), arguments)))
-    return build.let(value, lambda x: as_term(body(x)))
+        return FunctionValue(f.name, f.arity, lambda *arguments: _let(term, lambda x: _call_all(body(x), arguments)))
+    return build.let(term, lambda x: as_term(body(x)))
+
+
+def _is_typed(value: Value) -> bool:
+    return all(map(_is_typed, value.items)) if isinstance(value, TupleValue) else isinstance(value, Term)
+
+
+def _let_each(items: tuple[Value, ...], done: tuple[Value, ...], body: Callable[[Value], Value]) -> Value:
+    if not items:
+        return body(TupleValue(done))
+    return _let(items[0], lambda x: _let_each(items[1:], (*done, x), body))
 
 
 def _call_all(function: Value, arguments: tuple[Value, ...]) -> Value:

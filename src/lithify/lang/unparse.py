@@ -36,12 +36,12 @@ _POWER = {
     "||": 2, "&&": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "<<": 5, ">>>": 5,
     "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, "^": 9,
 }  # fmt: skip
-_COMPOSE, _APPLICATION, _ATOM = 10, 11, 12
+_ANYTHING, _LOOSEST, _COMPOSE, _APPLICATION, _ATOM = -1, 0, 10, 11, 12
 
 
 def unparse(expression: Expression, width: int = 100, indent: int = 0) -> str:
     """The text of an expression; lines are broken where they would be longer than `width`."""
-    return _Layout(width).render(expression, 0, indent)
+    return _Layout(width).render(expression, _ANYTHING, indent)
 
 
 def unparse_type(type_: TypeSyntax) -> str:
@@ -132,10 +132,10 @@ class _Layout:
         if isinstance(e, Attributed):
             return _attributed(e)
         if isinstance(e, Lambda):
-            return f"{_binder(e)} {part(e.body, 0)}"
+            return f"{_binder(e)} {part(e.body, _ANYTHING)}"
         if isinstance(e, Application):
             if e.call:
-                return part(e.function, _APPLICATION) + "(" + ", ".join(part(a, 0) for a in e.arguments) + ")"
+                return part(e.function, _APPLICATION) + "(" + ", ".join(part(a, _ANYTHING) for a in e.arguments) + ")"
             return " ".join([part(e.function, _APPLICATION), *[part(a, _APPLICATION) for a in e.arguments]])
         if isinstance(e, Compose):
             return f"{part(e.outer, _COMPOSE)} . {part(e.inner, _COMPOSE - 1)}"
@@ -144,35 +144,35 @@ class _Layout:
             return f"{part(e.left, left)} {e.symbol} {part(e.right, right)}"
         if isinstance(e, Section):
             parts = [
-                None if e.left is None else part(e.left, 0),
+                None if e.left is None else part(e.left, _LOOSEST),
                 e.symbol,
-                None if e.right is None else part(e.right, 0),
+                None if e.right is None else part(e.right, _LOOSEST),
             ]
             return "(" + " ".join(p for p in parts if p is not None) + ")"
         if isinstance(e, Let):
-            return f"let {pattern_text(e.pattern)} = {part(e.value, 0)} in {part(e.body, 0)}"
+            return f"let {pattern_text(e.pattern)} = {part(e.value, _ANYTHING)} in {part(e.body, _ANYTHING)}"
         if isinstance(e, Conditional):
-            return f"if {part(e.condition, 0)} then {part(e.then, 0)} else {part(e.otherwise, 0)}"
+            return f"if {part(e.condition, _ANYTHING)} then {part(e.then, _ANYTHING)} else {part(e.otherwise, _ANYTHING)}"
         if isinstance(e, TupleExpression):
-            return "(" + ", ".join(part(item, 0) for item in e.items) + ")"
+            return "(" + ", ".join(part(item, _ANYTHING) for item in e.items) + ")"
         if isinstance(e, ArrayLiteral):
-            return "[" + ", ".join(part(item, 0) for item in e.items) + "]"
+            return "[" + ", ".join(part(item, _ANYTHING) for item in e.items) + "]"
         if isinstance(e, Projection):
             return f"{part(e.value, _APPLICATION)}.{e.component}"
         if isinstance(e, Indexing):
-            return f"{part(e.array, _APPLICATION)}[{part(e.index, 0)}]"
-        return f"({part(e.value, 0)} : {unparse_type(e.type)})"
+            return f"{part(e.array, _APPLICATION)}[{part(e.index, _ANYTHING)}]"
+        return f"({part(e.value, _ANYTHING)} : {unparse_type(e.type)})"
 
     # ---- several lines -----------------------------------------------------------------------------------------------
 
     def broken(self, e: Expression, indent: int) -> str:
         line = "\n" + " " * indent
         if isinstance(e, Lambda):
-            return f"{_binder(e)}{line}  {self.render(e.body, 0, indent + 2)}"
+            return f"{_binder(e)}{line}  {self.render(e.body, _ANYTHING, indent + 2)}"
         if isinstance(e, Application) and not e.call:
             return self.application(e, indent)
         if isinstance(e, Application):
-            inside = f",{line}  ".join(self.render(a, 0, indent + 2) for a in e.arguments)
+            inside = f",{line}  ".join(self.render(a, _ANYTHING, indent + 2) for a in e.arguments)
             return f"{self.render(e.function, _APPLICATION, indent)}({line}  {inside}{line})"
         if isinstance(e, Compose):
             outer = self.render(e.outer, _COMPOSE, indent)
@@ -181,14 +181,14 @@ class _Layout:
             left, right = _sides(e.symbol)
             return f"{self.render(e.left, left, indent)} {e.symbol}{line}{self.render(e.right, right, indent)}"
         if isinstance(e, Let):
-            value = self.render(e.value, 0, indent + 2)
-            return f"let {pattern_text(e.pattern)} ={line}  {value}{line}in{line}{self.render(e.body, 0, indent)}"
+            value = self.render(e.value, _ANYTHING, indent + 2)
+            return f"let {pattern_text(e.pattern)} ={line}  {value}{line}in{line}{self.render(e.body, _ANYTHING, indent)}"
         if isinstance(e, Conditional):
-            parts = [self.render(part, 0, indent + 5) for part in (e.condition, e.then, e.otherwise)]
+            parts = [self.render(part, _ANYTHING, indent + 5) for part in (e.condition, e.then, e.otherwise)]
             return f"if   {parts[0]}{line}then {parts[1]}{line}else {parts[2]}"
         if isinstance(e, TupleExpression | ArrayLiteral):
             opening, closing = "()" if isinstance(e, TupleExpression) else "[]"
-            return opening + f",{line} ".join(self.render(item, 0, indent + 1) for item in e.items) + closing
+            return opening + f",{line} ".join(self.render(item, _ANYTHING, indent + 1) for item in e.items) + closing
         return self.one_line(e)
 
     def application(self, e: Application, indent: int) -> str:
@@ -208,7 +208,7 @@ class _Layout:
     def lambda_(self, e: Lambda, indent: int) -> str:
         """A bracketed function over several lines, as the slides print it."""
         line = "\n" + " " * indent
-        return f"({_binder(e)}{line}  {self.render(e.body, 0, indent + 2)}{line})"
+        return f"({_binder(e)}{line}  {self.render(e.body, _ANYTHING, indent + 2)}{line})"
 
 
 def _sides(symbol: str) -> tuple[int, int]:
@@ -221,9 +221,9 @@ def _sides(symbol: str) -> tuple[int, int]:
 def _strength(e: Expression) -> int:
     """How tightly the outermost construct of an expression binds."""
     if isinstance(e, Number):
-        return 0 if _negative(e.value) else _ATOM
+        return _LOOSEST if _negative(e.value) else _ATOM
     if isinstance(e, Lambda | Let | Conditional):
-        return 0
+        return _LOOSEST
     if isinstance(e, Infix):
         return _POWER[e.symbol]
     if isinstance(e, Compose):
