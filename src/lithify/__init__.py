@@ -5,8 +5,8 @@
     dot = lf.parse("dot = λ xs ys. reduce (+) 0 (map (*) (zip xs ys))")["dot"]
     dot(x, y)                                  # NumPy in, NumPy out
 
-`load` and `parse` read programs as text, `program` makes one of a Python function; see `lithify.program.Program` for what
-can be asked of them. Everything is imported when it is first named, so that `import lithify` costs nothing.
+`load` and `parse` read programs as text, `program` makes one of a Python function; see `lithify.program.Program` for
+what can be asked of them. Everything is imported when it is first named, so that `import lithify` costs nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HOME = {
 }
 _FRONT_END = "lithify.lang.frontend"
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

@@ -105,7 +105,9 @@ def _type(syntax: TypeSyntax) -> Type:
     if isinstance(syntax, nodes.TypeName) and syntax.name in SCALARS:
         return SCALARS[syntax.name]
     raise ParseError(
-        f"{unparse_type(syntax)} is not the type of an argument", where=str(syntax.span), hint=f"scalar types are {', '.join(SCALARS)}"
+        f"{unparse_type(syntax)} is not the type of an argument",
+        where=str(syntax.span),
+        hint=f"scalar types are {', '.join(SCALARS)}",
     )
 
 
@@ -129,7 +131,8 @@ def _scalar(value: Any, name: str) -> Scalar:
         hint = f"the scalar types are {', '.join(SCALARS)}"
         if isinstance(value, np.ndarray) and value.dtype.newbyteorder("=") != value.dtype:
             hint = f"the array has the other byte order; convert it: {name}.astype({name}.dtype.newbyteorder('='))"
-        raise LaunchError(f"argument {name} has dtype {value.dtype}, which the language has no type for", hint=hint)
+        message = f"argument {name} has dtype {value.dtype}, which the language has no type for"
+        raise LaunchError(message, hint=hint) from None
 
 
 def decide(described: Sequence[Described], declared: Sequence[Type | None]) -> tuple[Type, ...]:
@@ -187,7 +190,7 @@ def _scalars(described: Described) -> list[Scalar]:
     return [described] if isinstance(described, Scalar) else []
 
 
-# ---- structure -----------------------------------------------------------------------------------------------------
+# ---- structure -------------------------------------------------------------------------------------------------------
 
 
 Structure = None | list["Structure"]
@@ -218,7 +221,7 @@ def nest(structure: Structure, leaves: list[Any]) -> Any:
     return tuple([nest(item, leaves) for item in structure])
 
 
-# ---- other libraries ---------------------------------------------------------------------------------------------------
+# ---- other libraries -------------------------------------------------------------------------------------------------
 
 
 def returner(values: Sequence[Any]) -> Callable[[Any], Any] | None:

@@ -1,8 +1,7 @@
-"""Execute every level of a compilation on small data and compare: the definition, the lowered program, the kernels, the
-device.
+"""Execute every level of a compilation on small data and compare: definition, lowered program, kernels, device.
 
-The definition is evaluated in float64 whatever the types say. What the lower levels may differ by is rounding: a tolerance
-that grows with the scalar type's unit of rounding, relative to the largest element of each result.
+The definition is evaluated in float64 whatever the types say. What the lower levels may differ by is rounding: a
+tolerance that grows with the scalar type's unit of rounding, relative to the largest element of each result.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
     return Check(program.name, small, tuple(levels))
 
 
-# ---- smaller arguments -------------------------------------------------------------------------------------------------
+# ---- smaller arguments -----------------------------------------------------------------------------------------------
 
 
 def _smaller(program: Program, types: Sequence[Type], sizes: Mapping[str, int] | None) -> Specialisation | None:
@@ -143,7 +142,7 @@ def _shorten(type_: Type, replaced: dict[Expr, int]) -> Type:
     return Tuple(*[_shorten(item, replaced) for item in type_.items]) if isinstance(type_, Tuple) else type_
 
 
-# ---- data --------------------------------------------------------------------------------------------------------------
+# ---- data ------------------------------------------------------------------------------------------------------------
 
 
 def sample(type_: Type, random: np.random.Generator, shape: tuple[int, ...] = ()) -> Any:
@@ -179,7 +178,7 @@ def _scalars_of(type_: Type) -> list[Scalar]:
     return [type_ if isinstance(type_, Scalar) else SCALARS["i32"]]
 
 
-# ---- comparing ---------------------------------------------------------------------------------------------------------
+# ---- comparing -------------------------------------------------------------------------------------------------------
 
 
 def compare(name: str, found: Values, expected: Values, scalars: Sequence[Scalar]) -> LevelResult:
@@ -193,7 +192,8 @@ def compare(name: str, found: Values, expected: Values, scalars: Sequence[Scalar
         if difference > tolerance:
             place = np.unravel_index(int(np.argmax(_apart(got, wanted))), got.shape)
             where = f" at [{', '.join(str(int(i)) for i in place)}]" if got.ndim else ""
-            text = f"{got[place]} instead of {wanted[place]}{where} (differs by {difference:.1e}, allowed {tolerance:.0e})"
+            text = f"{got[place]} instead of {wanted[place]}{where}"
+            text += f" (differs by {difference:.1e}, allowed {tolerance:.0e})"
             return LevelResult(name, difference, tolerance, text)
         worst, allowed = max(worst, difference), max(allowed, tolerance)
     return LevelResult(name, worst, allowed)
@@ -208,7 +208,7 @@ def tolerance_of(scalar: Scalar) -> float:
 
 
 def relative_difference(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    """The largest difference, relative to the largest finite element expected; infinite where one is NaN or infinite."""
+    """The largest difference, relative to the largest finite element expected; infinite where one alone is NaN."""
     if not got.size:
         return 0.0
     finite = np.abs(wanted[np.isfinite(wanted)].astype(np.complex128 if wanted.dtype.kind == "c" else np.float64))

@@ -1,20 +1,20 @@
-"""The devices of this machine by name: "cpu" (the default), "opencl:0", "opencl:1", .., "c"; and why others are missing."""
+"""The devices of this machine by name: "cpu" (the default), "opencl:0", .., "c"; and why others are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LaunchError, LithifyError
 
 if TYPE_CHECKING:
-    from lithify.machine import DeviceModel
+    from lithify.machine import DeviceModel, OpenCLFacts
     from lithify.targets.base import Target
+    from lithify.targets.opencl import OpenCLDevice
 
 DEFAULT = "cpu"
-_HOW_TO_OPENCL = "pip install 'lithify[opencl]', and a platform: on Debian and Ubuntu apt-get install pocl-opencl-icd"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Device:
 
 @dataclass(frozen=True)
 class DeviceStatus:
-    """A device that is there (`device` is set), or a kind of device that is not: `reason` says why, `hint` what helps."""
+    """A device that is there (`device` is set), or a kind that is not: `reason` says why, `hint` what helps."""
 
     name: str
     description: str
@@ -45,17 +45,17 @@ class DeviceStatus:
 
 
 def device(name: str | Device | None = None) -> Device:
-    """The device of a name ("cpu" if none is given; "opencl" is "opencl:0").
+    """The device of a name: "cpu" if none is given; "opencl" is the first of OpenCL, "opencl:pocl" one by its name.
 
     Raises LaunchError with what there is for a name that no device has, and with the remedy for one that is missing.
     """
     if isinstance(name, Device):
         return name
-    kind, _, number = (name or DEFAULT).partition(":")
-    if kind not in _KINDS or (number and (kind != "opencl" or not number.isdigit())):
+    kind, _, which = (name or DEFAULT).partition(":")
+    if kind not in _KINDS or (which and kind != "opencl"):
         known = ", ".join(status.name for status in devices() if status.available)
         raise LaunchError(f"there is no device {name!r}", hint=f"the devices of this machine are {known}")
-    return _KINDS[kind](int(number or 0))
+    return _KINDS[kind](which)
 
 
 def devices() -> list[DeviceStatus]:
@@ -76,14 +76,14 @@ def for_source(target: str) -> Device:
     from lithify.machine import GENERIC_GPU
     from lithify.targets.opencl import OpenCLTarget
 
-    return Device("opencl (a usual GPU)", OpenCLTarget(None), GENERIC_GPU)
+    return Device("opencl (a usual GPU)", OpenCLTarget(), GENERIC_GPU)
 
 
-# ---- one function a kind -----------------------------------------------------------------------------------------------
+# ---- one function a kind ---------------------------------------------------------------------------------------------
 
 
 @cache
-def _cpu(number: int) -> Device:
+def _cpu(which: str) -> Device:
     from lithify.machine.host import host
     from lithify.targets.cpu import CpuTarget
 
@@ -91,51 +91,80 @@ def _cpu(number: int) -> Device:
 
 
 @cache
-def _c(number: int) -> Device:
+def _c(which: str) -> Device:
     from lithify.machine.host import host
     from lithify.targets.c import CTarget
 
     return Device("c", CTarget(), host())
 
 
+def _opencl(which: str) -> Device:
+    from lithify.targets.opencl import select
+
+    return _opencl_device(select(f"opencl:{which}" if which.isdigit() else which or None))
+
+
 @cache
-def _opencl(number: int) -> Device:
+def _opencl_device(found: OpenCLDevice) -> Device:
+    from lithify.machine import model_of
     from lithify.targets.opencl import OpenCLTarget
 
-    target = OpenCLTarget(number)
-    return Device(f"opencl:{number}", target, target.model)
+    return Device(found.name, OpenCLTarget(found), model_of(_facts(found.handle)))
 
 
-_KINDS: dict[str, Callable[[int], Device]] = {"cpu": _cpu, "opencl": _opencl, "c": _c}
+def _facts(handle: Any) -> OpenCLFacts:
+    """What an OpenCL device (pyopencl's) says of itself."""
+    import pyopencl as cl
+
+    from lithify.machine import OpenCLFacts
+
+    extensions = handle.extensions.split()
+    return OpenCLFacts(
+        name=handle.name.strip(),
+        is_gpu=bool(handle.type & cl.device_type.GPU),
+        compute_units=handle.max_compute_units,
+        group_items=handle.max_work_group_size,
+        item_sizes=tuple(handle.max_work_item_sizes),
+        local_bytes=handle.local_mem_size,
+        global_bytes=handle.global_mem_size,
+        line_bytes=handle.global_mem_cacheline_size or 64,
+        float_width=max(1, handle.native_vector_width_float),
+        half_arithmetic="cl_khr_fp16" in extensions,
+        double_arithmetic="cl_khr_fp64" in extensions,
+    )
+
+
+_KINDS: dict[str, Callable[[str], Device]] = {"cpu": _cpu, "opencl": _opencl, "c": _c}
 
 
 def _look_cpu() -> Iterator[DeviceStatus]:
     try:
-        found = _cpu(0)
+        found = _cpu("")
     except ImportError as error:
         yield DeviceStatus("cpu", "this machine's CPU through LLVM", None, str(error), "pip install llvmlite")
         return
     model = found.model
-    yield DeviceStatus("cpu", f"{model.name}, {model.cores} core(s), {model.architecture}", found)
+    yield DeviceStatus("cpu", f"{model.name}, {_plural(model.cores, 'core')}, {model.architecture}", found)
+
+
+def _look_opencl() -> Iterator[DeviceStatus]:
+    from lithify.targets.opencl import devices as opencl_devices
+
+    try:
+        for each in opencl_devices():
+            yield DeviceStatus(each.name, f"{each.description}, {each.platform}", _opencl_device(each))
+        _opencl("")
+    except LithifyError as error:
+        yield DeviceStatus("opencl", "any OpenCL platform", None, error.message, error.hint or "")
 
 
 def _look_c() -> Iterator[DeviceStatus]:
     try:
-        found = _c(0)
-        yield DeviceStatus("c", f"plain C11 through {found.target.fingerprint()}", found)
+        found = _c("")
+        yield DeviceStatus("c", f"plain C11, compiled with {found.target.fingerprint()}", found)
     except LithifyError as error:
         yield DeviceStatus("c", "plain C11 through the system's compiler", None, error.message, error.hint or "")
 
 
-def _look_opencl() -> Iterator[DeviceStatus]:
-    number = 0
-    try:
-        while True:
-            found = _opencl(number)
-            yield DeviceStatus(found.name, found.model.name, found)
-            number += 1
-    except ImportError as error:
-        yield DeviceStatus("opencl:0", "any OpenCL platform", None, str(error), _HOW_TO_OPENCL)
-    except LithifyError as error:
-        if number == 0:
-            yield DeviceStatus("opencl:0", "any OpenCL platform", None, error.message, error.hint or _HOW_TO_OPENCL)
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

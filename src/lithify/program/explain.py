@@ -54,7 +54,8 @@ class Explanation:
     def rows(self) -> list[tuple[str, str]]:
         """What there is to say, as pairs of a title and a text."""
         operations = ", ".join(f"{_amount(n)} {name}" for name, n in self.work.operations.items()) or "none"
-        peak = next((str(p) for p in (*self.model.bandwidths, *self.model.arithmetic) if p.of == self.bound.resource), "")
+        peaks = (*self.model.bandwidths, *self.model.arithmetic)
+        peak = next((str(p) for p in peaks if p.of == self.bound.resource), "")
         return [
             ("program", f"{self.name} : {' -> '.join([*(str(t) for _, t in self.parameters), str(self.result)])}"),
             ("device", self.device),

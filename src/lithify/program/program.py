@@ -6,9 +6,9 @@
     print(module["harris"].source(image, 0.04, target="opencl"))
     print(module["harris"].explain(image, 0.04))
 
-The first call with arguments of some types and shapes derives, translates and compiles; the next ones only run. Arguments
-are NumPy arrays, arrays of any library with DLPack (results are of that library then), Python's numbers, and tuples of
-these. Methods that only need types take types instead, or their texts: `dot.source("1024.f32", "1024.f32")`.
+The first call with arguments of some types and shapes derives, translates and compiles; the next ones only run.
+Arguments are NumPy arrays, arrays of any library with DLPack (results are of that library then), Python's numbers, and
+tuples of these. Methods that only need types take types instead, or their texts: `dot.source("1024.f32", "1024.f32")`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Program:
         how = f", strategy {self.strategy}" if self.strategy else ""
         return f"<program {self.name} on {self._device_name or device(None).name}{how}>"
 
-    # ---- choosing ------------------------------------------------------------------------------------------------------
+    # ---- choosing ----------------------------------------------------------------------------------------------------
 
     def on(self, name: str | Device) -> Program:
         """The same program on another device: "cpu", "opencl:0", "c", ..
@@ -75,7 +75,7 @@ class Program:
         """The same program lowered by a named strategy (None: the device's default)."""
         return Program(self.origin, self._device_name, strategy)
 
-    # ---- running -------------------------------------------------------------------------------------------------------
+    # ---- running -----------------------------------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
         """Run. Arguments come in order or by name; `sizes` gives what their shapes do not determine.
@@ -135,9 +135,11 @@ class Program:
             raise LaunchError(f"{self.name}: {what}", hint=takes)
         return tuple([given[n] for n in names])
 
-    # ---- looking -------------------------------------------------------------------------------------------------------
+    # ---- looking -----------------------------------------------------------------------------------------------------
 
-    def types(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> tuple[tuple[Type, ...], Type]:
+    def types(
+        self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any
+    ) -> tuple[tuple[Type, ...], Type]:
         """The types of the parameters and of the result for such arguments."""
         program = self.specialise(*arguments, sizes=sizes, **named).elaborated
         return tuple([type_ for _, type_ in program.parameters]), program.type

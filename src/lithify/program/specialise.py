@@ -70,6 +70,8 @@ class Specialisation:
         """Level 2: the lowered program, and the derivation that leads to it."""
         from lithify.lowering import lower
 
+        if self.strategy is None:
+            return lower(self.elaborated.term, self.device.model)
         return lower(self.elaborated.term, self.device.model, strategy=self.strategy)
 
     @cached_property
