@@ -93,6 +93,8 @@ class CpuStrategist(Strategist):
 
     def _vectorised(self, m: Term) -> Strategy:
         n, lanes = length_of(m), self._lanes(m)
+        if n in (4, 8) and n < lanes:
+            return map_level(VEC)
         if n < lanes or not self._wants_vectors(m):
             return map_level(UNROLL if n <= 8 and n * body_work(m) <= UNROLLED_WORK else SEQ)
         if n == lanes:
@@ -123,10 +125,10 @@ class CpuStrategist(Strategist):
             pieces = self.model.cores * PIECES
             if not nest and n * body_work(r) >= PARALLEL_WORK and n >= 4 * pieces * lanes:
                 return Choice(path, self._partial_sums(r))
-            if n >= 2 * lanes and self._sums_in_lanes(r):
-                return Choice(path, self._independent_sums(r))
             if n > 2 and r.args[2].kind == "reduce":
                 return Choice(path, self._added_up(r))
+            if n >= 2 * lanes and self._sums_in_lanes(r):
+                return Choice(path, self._independent_sums(r))
         return self._in_order(r, path, nest)
 
     def _sums_in_lanes(self, r: Term) -> bool:

@@ -26,7 +26,7 @@ class Lack(Enum):
     REDUCTION = "a reduction or scan has no level"
     COPY = "an array is handed on as a result, with no loop that writes it"
     MEMORY = "a computed array is read several times, or by a loop of its own, and has no memory"
-    BINDING = "an array is bound by let without being a view or having a memory"
+    BINDING = "an array, or what loops outside of all others compute, is bound by let and has no memory"
     SHARING = "a computed element is used several times by the function that is mapped over it"
     ITERATION = "an iteration is not expanded"
 
@@ -215,10 +215,13 @@ def _reduction(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
 
 def _let(t: Term, path: Path, nest: tuple[Level, ...], *, writes: bool) -> Iterator[Need]:
     value, function = t.args
-    if is_scalar(value.type):
-        yield from _write(value, (*path, 0), nest)
-    elif value.kind == "to":
+    if value.kind == "to":
         yield from _write(value.args[0], (*path, 0, 0), nest)
+    elif is_scalar(value.type):
+        if not nest and any(u.kind in _LOOPS for u in subterms(value)):
+            yield Need(Lack.BINDING, path, t, nest)
+            return
+        yield from _write(value, (*path, 0), nest)
     elif value.kind in _LEAVES or (is_lazy(value) and not has_work(value)):
         yield from _read(value, (*path, 0), nest, shared=True)
     else:
