@@ -159,10 +159,10 @@ class Declarations:
         storage = self._dialect.storage.get(buffer.scalar) if place.stored else None
         element = self._dialect.types[computed(buffer.scalar)] if storage is None else storage.array
         parts = (
+            self._dialect.aligned.format(bytes=buffer.alignment),
             self._dialect.spaces.get(buffer.memory.name, ""),
             element,
             f"{place.name}[{max(self._count(buffer), 1)}]",
-            self._dialect.aligned.format(bytes=buffer.alignment),
         )
         shape = f"  // {'.'.join(map(str, buffer.shape))}" if len(buffer.shape) > 1 else ""
         self._line(" ".join(part for part in parts if part) + ";" + shape)

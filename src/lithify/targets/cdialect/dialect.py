@@ -13,8 +13,8 @@ from lithify.targets.cdialect.text import Template
 class Storage:
     """How a scalar type lies in memory where that is not how it is computed with.
 
-    `load` has {pointer}, {index}; `store` has {pointer}, {index}, {value}; `vector_load` and `vector_store` have
-    {width} too (None: such accesses are written lane by lane). `parameter` is the element type of a buffer that is a
+    `load` has {pointer}, {index}; `store` has {value} too; `vector_load` and `vector_store` have {width} and {address}
+    instead (None: such accesses are written lane by lane). `parameter` is the element type of a buffer that is a
     parameter, `array` that of an array declared in a kernel; `cast` is applied to the latter's name, with {space}.
     """
 
@@ -31,8 +31,8 @@ class Storage:
 class VectorForms:
     """How vectors are written in a language that has them.
 
-    `load`/`store` have {width}, {pointer}, {index}; `aligned` is the lvalue used when the address is known to be a
-    multiple of the vector's bytes, with {type}, {space}, {pointer}, {index}. `components` names the elements.
+    `load` and `store` have {width} and {address}; `aligned` is the lvalue used when the address is known to be a
+    multiple of the vector's bytes, with {type} and {address}. `components` names the elements.
     """
 
     widths: tuple[int, ...]  # largest first

@@ -109,7 +109,7 @@ class VectorPrinter:
     def _vector_store(self, place: Place, position: Expr, value: Vector) -> str:
         storage = self.values.storage(place)
         start = self._start(position)
-        names = {"width": str(self.width), "pointer": self.values.pointer(place), "index": start.within(PLUS)}
+        names = {"width": str(self.width), "address": self._address(place, start)}
         if storage is not None:
             assert storage.vector_store is not None
             if place.buffer.scalar is bool_:
@@ -176,11 +176,11 @@ class VectorPrinter:
         """The vector in a private array."""
         name = self._temporary(wish)
         self.scope.line(f"{self._type(vector)} {name}[{self.width}];")
-        self.scope.line(self.forms.store.format(value=vector.text.text, pointer=name, index="0", width=self.width) + ";")
+        self.scope.line(self.forms.store.format(value=vector.text.text, address=name, width=self.width) + ";")
         return name
 
     def _from_array(self, name: str) -> Text:
-        return Text(self.forms.load.format(pointer=name, index="0", width=self.width))
+        return Text(self.forms.load.format(address=name, width=self.width))
 
     @staticmethod
     def _scalar_from_array(element: Text, vector: Vector) -> Text:
@@ -251,7 +251,7 @@ class VectorPrinter:
             position = first + self.lane.expr
         scalar = place.buffer.scalar
         start = self._start(position)
-        names = {"width": str(self.width), "pointer": self.values.pointer(place), "index": start.within(PLUS)}
+        names = {"width": str(self.width), "address": self._address(place, start)}
         storage = self.values.storage(place)
         if storage is not None:
             assert storage.vector_load is not None
@@ -280,7 +280,11 @@ class VectorPrinter:
         space = self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
         constant = "const " if buffer.role == "input" else ""
         type_ = f"{space} {constant}{self.dialect.types[buffer.scalar]}{self.width}".strip()
-        return self.forms.aligned.format(type=type_, pointer=place.name, index=start.within(PLUS))
+        return self.forms.aligned.format(type=type_, address=self._address(place, start))
+
+    def _address(self, place: Place, start: Text) -> str:
+        pointer = self.values.pointer(place)
+        return pointer if start.text == "0" else f"{pointer} + {start.within(PLUS)}"
 
     def _partial_load(self, load: Load, place: Place, position: Expr) -> Vector:
         """A vector access where all lanes hold, lane by lane where not."""
