@@ -3,50 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
-from lithify.arith import Expr, as_variable, ceil_div, const, loaded, size, var
+from lithify.arith import as_variable, ceil_div, const, loaded, size
 from lithify.kernel import ir
 from lithify.lang.errors import Rejected
-from lithify.lang.levels import HEAP, OUT, PAR, PRIVATE, SEQ, THREAD
+from lithify.lang.levels import OUT, PAR, PRIVATE, THREAD
 from lithify.lang.operators import OPERATORS
-from lithify.lang.scalars import Scalar, f32, i32
+from lithify.lang.scalars import f32, i32
 from lithify.targets.cpu import CpuTarget
+from tests.targets.handmade import buffer, index, lanes, loop, op, program, random
 
 TARGET = CpuTarget(threads=2)
-
-
-def buffer(name: str, *shape: int | Expr, scalar: Scalar = f32, role: str = "input", memory: Any = HEAP) -> ir.Buffer:
-    return ir.Buffer(name, scalar, tuple(const(s) if isinstance(s, int) else s for s in shape), memory, role, 64)
-
-
-def op(name: str, *operands: ir.Value, result: Scalar | None = None) -> ir.Apply:
-    return ir.Apply(OPERATORS[name], operands, result or operands[0].scalar)
-
-
-def loop(variable: Expr, extent: Expr | int, *body: ir.Statement, level: Any = SEQ) -> ir.Loop:
-    return ir.Loop(as_variable(variable), const(extent) if isinstance(extent, int) else extent, level, body)
-
-
-def lanes(variable: Expr, width: int, *body: ir.Statement) -> ir.Lanes:
-    return ir.Lanes(as_variable(variable), width, body)
-
-
-def program(inputs: Sequence[ir.Buffer], outputs: Sequence[ir.Buffer], *body: ir.Statement, **more: Any) -> ir.Program:
-    kernel = ir.Kernel("k", body, scratch=more.pop("scratch", ()))
-    return ir.Program("k", tuple(inputs), tuple(outputs), more.pop("temporaries", ()), (kernel,), more.pop("sizes", ()))
-
-
-def index(name: str, extent: Expr | int) -> Expr:
-    return var(name, extent)
-
-
-def random(*shape: int) -> Any:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def test_vector_addition_in_parallel() -> None:
