@@ -23,6 +23,9 @@ from lithify.lang.types import Array, Function, Index, Tuple, Type
 from lithify.lang.unparse import unparse, unparse_type
 from lithify.lang.values import Numeral, TupleValue, Value, describe
 
+# In an annotation: whatever type the argument has there, as in `xs : n._`.
+ANY = "_"
+
 
 class TypeReader:
     """Reads annotations in a scope; sizes that nothing binds yet are bound there by unification."""
@@ -50,6 +53,12 @@ class TypeReader:
     def scalar(self, syntax: TypeName) -> Scalar:
         """A scalar type by name."""
         found = SCALARS.get(syntax.name)
+        if found is None and syntax.name == ANY:
+            raise ParseError(
+                f"the type `{ANY}` is left open, and nothing here says which it is",
+                where=str(syntax.span),
+                hint="give the types of the arguments, or write the type",
+            )
         if found is None:
             close = difflib.get_close_matches(syntax.name, SCALARS, 2)
             raise ParseError(
@@ -73,10 +82,12 @@ class TypeReader:
 
     def scalar_of(self, syntax: TypeSyntax) -> Type | None:
         """The scalar type, where the annotation is one: an array of one is its element there."""
-        return self.scalar(syntax) if isinstance(syntax, TypeName) else None
+        return self.scalar(syntax) if isinstance(syntax, TypeName) and syntax.name != ANY else None
 
     def unify(self, syntax: TypeSyntax, type_: Type, origin: str) -> None:
         """Bind the sizes that the annotation names so that it is the type; raises TypeMismatch."""
+        if isinstance(syntax, TypeName) and syntax.name == ANY:
+            return
         if isinstance(syntax, ArrayType) and isinstance(type_, Array):
             self.unify_size(syntax.size, type_.size, origin)
             self.unify(syntax.element, type_.element, origin)
