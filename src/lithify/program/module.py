@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
+import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,24 +19,38 @@ if TYPE_CHECKING:
 
 
 class Text:
-    """A text and, once they are asked for, its definitions."""
+    """A text of definitions. What a call needs of one that was compiled before is remembered on disk with the kernels:
+    then the text is not read again.
+    """
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
 
     @cached_property
     def digest(self) -> str:
+        """Identifies the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
     def module(self) -> Definitions:
+        """The definitions. Raises ParseError."""
         from lithify.lang.module import read_text
 
         return read_text(self.text, self.name)
 
-    def surely_defines(self, name: str) -> bool:
-        """Whether a line starts like a definition of the name: true without reading the text, False: not sure."""
-        return re.search(rf"^{re.escape(name)}(?:\s+[\w(][^=\n]*)?\s*=(?!=)", self.text, re.MULTILINE) is not None
+    @cached_property
+    def parameters(self) -> dict[str, list[str]]:
+        """The names of each definition's parameters. Raises ParseError."""
+        from lithify.targets.cache import CACHE
+
+        key = CACHE.key("parameters", self.digest)
+        stored = CACHE.get(key)
+        if stored is not None:
+            found: dict[str, list[str]] = json.loads(stored)
+            return found
+        found = {name: list(definition.parameters) for name, definition in self.module.items()}
+        CACHE.put(key, json.dumps(found).encode())
+        return found
 
 
 class Module(Mapping[str, Program]):
@@ -54,16 +68,16 @@ class Module(Mapping[str, Program]):
     def __getitem__(self, name: str) -> Program:
         found = self._programs.get(name)
         if found is None:
-            if not self._text.surely_defines(name) and name not in self._text.module:
+            if name not in self._text.parameters:
                 raise UnknownProgram(name, list(self), self.name)
             found = self._programs[name] = Program(TextSource(self._text, name))
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._text.module)
+        return iter(self._text.parameters)
 
     def __len__(self) -> int:
-        return len(self._text.module)
+        return len(self._text.parameters)
 
     def __repr__(self) -> str:
         return f"<programs of {self.name}: {', '.join(self)}>"
@@ -81,14 +95,16 @@ class UnknownProgram(LithifyError, KeyError):
 def parse(text: str, name: str = "<text>") -> Module:
     """The programs of a text; `name` is what errors call it. Raises ParseError."""
     module = Module(Text(text, name))
-    len(module)  # errors are raised here, not at the first call
+    len(module)  # what is wrong with the text is said here, not at the first call
     return module
 
 
 def load(path: str | Path) -> Module:
-    """The programs of a `.lift` file. Its text is parsed when a program is first used that was never compiled before.
-
-    Raises OSError for a file that cannot be read; ParseError comes with the first use.
-    """
+    """The programs of a `.lift` file. Raises LithifyError where it cannot be read, ParseError where it is wrong."""
     path = Path(path)
-    return Module(Text(path.read_text(encoding="utf-8"), str(path)))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise LithifyError(f"{path} cannot be read: {reason}") from error
+    return parse(text, str(path))

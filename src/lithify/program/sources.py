@@ -38,14 +38,14 @@ class Source(Protocol):
 
 
 class TextSource:
-    """A definition in a text. Nothing is read before it is needed: a compiled program needs only the text's digest."""
+    """A definition in a text, which is not read before it is needed: a compiled program needs the text's digest only."""
 
     def __init__(self, text: Text, name: str) -> None:
         self.text, self.name = text, name
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(self.text.module[self.name].parameters)
+        return tuple(self.text.parameters[self.name])
 
     def key(self, described: Sequence[Described], sizes: Sizes) -> str:
         return f"{self.text.digest} {self.name}"
