@@ -1,0 +1,250 @@
+"""Executes the statements of one kernel, for all executors at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lithify.arith import Variable
+from lithify.kernel import ir
+from lithify.kernel.evaluator.accesses import Accesses
+from lithify.kernel.evaluator.active import Active, Integers, Number, as_array
+from lithify.kernel.evaluator.asynchronous import Copy, InFlight
+from lithify.kernel.evaluator.races import ATOMIC, LARGEST_LOG, WRITE
+from lithify.kernel.evaluator.reports import first
+from lithify.lang.levels import LevelKind
+
+MOST_THREADS = 1 << 16  # executors, and private elements of all of them, that run together
+MOST_PRIVATE = 1 << 22
+
+
+class Interpreter(Accesses):
+    """Runs blocks of statements."""
+
+    # ---- statements ----
+
+    def block(self, block: ir.Block, active: Active) -> None:
+        """Run statements in order."""
+        for statement in block:
+            self.statement(statement, active)
+
+    def statement(self, statement: ir.Statement, active: Active) -> None:
+        """Run one statement for all executors."""
+        match statement:
+            case ir.Store():
+                self._store(statement, active)
+            case ir.Loop():
+                self._loop(statement, active)
+            case ir.If(guard, body, otherwise):
+                holding = self.holds(guard, active, statement)
+                if isinstance(holding, bool):
+                    self.block(body if holding else otherwise, active)
+                else:
+                    self.block(body, active.select(holding))
+                    if otherwise:
+                        self.block(otherwise, active.select(~holding))
+            case ir.Lanes(variable, width, body, _):
+                if active.lanes:
+                    raise self.fail("lanes inside lanes", statement, active)
+                self._in_range(variable, width, active, statement)
+                self.block(body, active.expand(variable, np.arange(width)))
+            case ir.AtomicUpdate():
+                self._atomic(statement, active)
+            case ir.Barrier():
+                self._barrier(statement, active)
+            case ir.Async(body):
+                self.copying = True
+                self.block(body, active)
+                self.copying = False
+            case ir.Commit():
+                self._for_whole_threads(statement, active)
+                self.flight.commit(active.threads)
+            case ir.Wait(pending):
+                self._for_whole_threads(statement, active)
+                self.flight.wait(active.threads, pending)
+
+    def _for_whole_threads(self, statement: ir.Statement, active: Active) -> None:
+        if active.lanes:
+            raise self.fail("a statement for whole threads stands inside lanes", statement, active)
+
+    def _guarded(self, guard: ir.Guard, active: Active, statement: ir.Statement) -> Active | None:
+        holding = self.holds(guard, active, statement)
+        if isinstance(holding, bool):
+            return active if holding else None
+        return active.select(holding)
+
+    def _store(self, store: ir.Store, active: Active) -> None:
+        inner = self._guarded(store.guard, active, store)
+        if inner is None:
+            return
+        if self.copying:
+            self._start_copy(store, inner)
+            return
+        values = self.value(store.value, inner, store, None)
+        storage = self._storage(store.buffer, store, inner)
+        elements = self._locate(storage, self._index(store.index, inner, store), inner, store, "writes")
+        self._write(storage, elements, values, inner, store)
+
+    def _start_copy(self, store: ir.Store, active: Active) -> None:
+        load = store.value
+        if not isinstance(load, ir.Load):
+            raise self.fail("only copies (a store of a load) can run asynchronously", store, active)
+        values = np.broadcast_to(self._load(load, active, store, None), active.count)
+        target, source = (self._storage(b, store, active) for b in (store.buffer, load.buffer))
+        elements = self._locate(target, self._index(store.index, active, store), active, store, "writes")
+        origins = np.full(active.count, -1)
+        holding = self.holds(load.guard, active, store)
+        if holding is not False:
+            chosen = np.ones(active.count, bool) if holding is True else holding
+            inner = active.select(chosen)
+            origins[chosen] = self._locate(source, self._index(load.index, inner, store), inner, store, "reads")
+        if self.checks:
+            self._writable(target, elements, active, store)
+            self._record(target, elements, WRITE, active, store)
+        if self.counts is not None:
+            self._count(target, elements, active, write=True)
+        late = bool(self.random.integers(2))
+        threads = active.threads
+        access, rows, group = self._access(active, store), self._rows(active.count), self.flight.group(threads)
+        self.flight.start(Copy(access, rows, threads, group, target, elements, source, origins, values, late))
+
+    def _atomic(self, update: ir.AtomicUpdate, active: Active) -> None:
+        inner = self._guarded(update.guard, active, update)
+        if inner is None:
+            return
+        values = np.broadcast_to(self.value(update.value, inner, update, None), inner.count)
+        storage = self._storage(update.buffer, update, inner)
+        elements = self._locate(storage, self._index(update.index, inner, update), inner, update, "updates")
+        if self.checks:
+            for flags in (storage.targets, storage.sources):
+                if flags is not None:
+                    self._not_in_flight(flags, elements, storage, inner, update, "written")
+            missing = ~storage.valid[elements]
+            if missing.any():
+                position = first(missing)
+                raise self.fail(f"accumulates into {storage.position(int(elements[position]))}, which nothing "
+                                "initialised", update, inner, position)  # fmt: skip
+            self._record(storage, elements, ATOMIC, inner, update)
+        left = self.random.permutation(inner.count)
+        while len(left):
+            _, turn = np.unique(elements[left], return_index=True)
+            now = left[turn]
+            old = storage.data[elements[now]]
+            storage.data[elements[now]] = self.numerics.apply(update.operator, (old, values[now]), update.buffer.scalar)
+            left = np.delete(left, turn)
+        if self.counts is not None:
+            self.counts.operations[update.operator.name] += inner.count
+            self._count(storage, elements, inner, write=False)
+            self._count(storage, elements, inner, write=True)
+
+    def _in_range(self, variable: Variable, extent: Number, active: Active, statement: ir.Statement) -> None:
+        """The values 0 .. extent - 1 must lie in the variable's declared range: formulas were simplified by it."""
+        declared = variable.extent
+        if declared is None:
+            raise self.fail(f"{variable.name} is a size, not an index variable", statement, active)
+        limit = self.number(declared, active, statement)
+        beyond = as_array(extent, active.count) > as_array(limit, active.count)
+        if beyond.any():
+            raise self.fail(f"{variable.name} runs to {extent} and is declared below {declared}", statement, active,
+                            first(beyond))  # fmt: skip
+
+    def _loop(self, loop: ir.Loop, active: Active) -> None:
+        extent = self.number(loop.extent, active, loop)
+        self._in_range(loop.variable, extent, active, loop)
+        if loop.level.kind is LevelKind.THREADS:
+            self._threads(loop, extent, active)
+        elif isinstance(extent, int):
+            for i in range(extent):
+                self.block(loop.body, active.at(loop.variable, i))
+        else:
+            for i in range(int(extent.max(initial=0))):
+                going = extent > i
+                inner = active if going.all() else active.select(going)
+                self.block(loop.body, inner.at(loop.variable, i))
+
+    # ---- loops over CPU threads ----
+
+    def _threads(self, loop: ir.Loop, extent: Number, active: Active) -> None:
+        if self.items or active.lanes or not isinstance(extent, int):
+            raise self.fail("a loop over CPU threads stands below work-items or lanes", loop, active)
+        own = self.scratch.get(id(loop), [])
+        private = sum(storage.count for storage in own)
+        at_once = min(MOST_THREADS, MOST_PRIVATE // max(1, private)) if active.count == 1 else extent
+        order = self.random.permutation(extent)
+        outer = self.flight
+        for start in range(0, extent, max(1, at_once)):
+            chosen = order[start : start + max(1, at_once)]
+            inner = active.expand(loop.variable, chosen, extent=extent)
+            base = int(inner.threads.min())
+            threads = int(inner.threads.max()) - base + 1
+            for storage in own:
+                storage.allocate(self.numerics, threads, base)
+            self.flight = InFlight(base, threads)
+            self.block(loop.body, inner)
+            self.landed(inner)
+        self.flight = outer
+        self.end_of_interval(active.depth + 1)
+
+    # ---- synchronisation ----
+
+    def landed(self, active: Active) -> None:
+        """All asynchronous copies must have been waited for when their threads end."""
+        if self.flight.copies:
+            copy = self.flight.copies[0]
+            raise self.fail("an asynchronous copy is never waited for", copy.access.statement, copy.access.active,
+                            int(copy.rows[0]))  # fmt: skip
+
+    def end_of_interval(self, depth: int, memory: tuple[str, ...] | None = None, among: Integers | None = None) -> None:
+        """Compare the accesses of the interval at a depth, and hand them to the enclosing one.
+
+        `memory` are the memories that are synchronised (None: all), `among` the groups that are (None: all).
+        """
+        for storage in self.memories.values():
+            log = storage.logs.get(depth)
+            if log is None or not log.events or (memory is not None and storage.buffer.memory.name not in memory):
+                continue
+            self._no_race(storage, log)
+            ended = log.take(among, depth - 1)
+            if storage.depth < depth - 1:
+                outer = storage.log(depth - 1)
+                for event in ended:
+                    outer.add(event)
+                if outer.size > LARGEST_LOG:
+                    self._no_race(storage, outer)
+                    outer.merge()
+
+    def _barrier(self, barrier: ir.Barrier, active: Active) -> None:
+        if not self.items or active.lanes:
+            raise self.fail("a barrier stands outside the work-items of a group", barrier, active)
+        if barrier.scope == "warp":
+            self._reached_by_all(barrier, active, self._warps(active), self.warp)
+            self.passed[np.unique(self._warps(active)) - self._warps_of(self.flight.first)] += 1
+            for storage in self.memories.values():
+                if storage.depth < active.depth and storage.buffer.memory.name in barrier.memory:
+                    storage.log(active.depth).by_warp = True
+        elif barrier.scope == "group":
+            self._reached_by_all(barrier, active, active.owners[1], self.items)
+            groups = np.unique(active.owners[1])
+            everyone = len(self.flight.committed) == active.count
+            self.end_of_interval(2, barrier.memory, None if everyone else groups)
+            for copy in self.flight.copies:
+                for storage, event in copy.events():
+                    synchronised = storage.buffer.memory.name in barrier.memory
+                    if synchronised and storage.depth < active.depth and storage.buffer in self.written:
+                        storage.log(active.depth).add(event)
+        else:
+            raise self.fail(f"no barrier of scope {barrier.scope} is known", barrier, active)
+        if self.counts is not None:
+            self.counts.barriers += len(np.unique(active.owners[1]))
+
+    def _reached_by_all(self, barrier: ir.Barrier, active: Active, owners: Integers, size: int) -> None:
+        found, starts, here = np.unique(owners, return_index=True, return_counts=True)
+        expected = np.full(len(found), size)
+        if barrier.scope == "warp":  # the last warp of a group may be smaller
+            per_group = -(-self.items // self.warp)
+            last = found % per_group == per_group - 1
+            expected[last] = self.items - (per_group - 1) * self.warp
+        if (here != expected).any():
+            k = first(here != expected)
+            raise self.fail(
+                f"a barrier of scope {barrier.scope} is reached by {here[k]} of its {expected[k]} work-items",
+                barrier, active, int(starts[k]), "every work-item of the scope must run the same barriers")  # fmt: skip
