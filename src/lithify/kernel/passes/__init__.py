@@ -6,13 +6,18 @@ from collections.abc import Callable
 
 from lithify.kernel import ir
 from lithify.kernel.passes.barriers import insert_barriers
+from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.sharing import share_with_threads
+from lithify.kernel.passes.splitting import split_index_sets
 
 Pass = Callable[[ir.Program], ir.Program]
 
 PIPELINE: tuple[Pass, ...] = (
     # Required for correctness on CPUs; before all that looks at lifetimes.
     share_with_threads,
+    # Cuts loops at the edges of padding and partial tiles; what it tests in front of a body is implied inside.
+    split_index_sets,
+    drop_implied_conditions,
     # Needs the final accesses to shared memory: nothing that moves or shares memory comes after it.
     insert_barriers,
 )

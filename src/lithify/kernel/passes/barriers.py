@@ -53,7 +53,7 @@ def _written(block: ir.Block) -> frozenset[ir.Buffer]:
 class _Access:
     buffer: ir.Buffer
     index: ir.Index
-    form: Expr  # the position in the buffer as the code says it, before the variables of other iterations are renamed
+    form: Expr  # the element's number as the code says it: the variables of other iterations are not renamed in it
     writes: bool
     atomic: bool = False
 
@@ -109,6 +109,12 @@ class _Placement:
             needed = self._needed(state, accesses)
             if needed is not None:
                 scope, memory = needed
+                if isinstance(statement, ir.Loop):
+                    loop, last = self._nested(statement, state.after(scope))
+                    if _begins_with(loop, ir.Barrier(scope, memory)):  # needed between iterations anyhow
+                        result.append(loop)
+                        state = last
+                        continue
                 result.append(ir.Barrier(scope, memory))
                 state = state.after(scope)
             if isinstance(statement, ir.If) and not self._uniform(statement.guard):
@@ -146,10 +152,18 @@ class _Placement:
         for inner in statements((statement,)):
             for buffer, index in reads_of(inner):
                 if buffer in self.shared:
-                    yield _Access(buffer, index, _position(buffer, index), False)
+                    yield _Access(buffer, index, self._position(buffer, index), False)
             if isinstance(inner, (ir.Store, ir.AtomicUpdate)) and inner.buffer in self.shared:
-                form = _position(inner.buffer, inner.index)
+                form = self._position(inner.buffer, inner.index)
                 yield _Access(inner.buffer, inner.index, form, True, isinstance(inner, ir.AtomicUpdate))
+
+    def _position(self, buffer: ir.Buffer, index: ir.Index) -> Expr:
+        """The element's number, in the dimensions in which work-items differ."""
+        position = const(0)
+        for size, i in zip(buffer.shape, index, strict=True):
+            if not self.items.isdisjoint(i.variables()):
+                position = position * size + i
+        return position
 
     def _uniform(self, guard: ir.Guard) -> bool:
         return all(self.items.isdisjoint(condition.variables()) for condition in guard)
@@ -186,12 +200,12 @@ class _Placement:
         return WARP if self.warp is not None and self.lane is not None and self.warp in known else GROUP
 
 
-def _position(buffer: ir.Buffer, index: ir.Index) -> Expr:
-    """The element's number in the buffer."""
-    position = const(0)
-    for size, i in zip(buffer.shape, index, strict=True):
-        position = position * size + i
-    return position
+def _begins_with(statement: ir.Statement, barrier: ir.Barrier) -> bool:
+    """Is a barrier at least as strong the first that every iteration does?"""
+    first = statement.body[0] if isinstance(statement, ir.Loop) and statement.extent.lo >= 1 else None
+    if not isinstance(first, ir.Barrier):
+        return False
+    return first.scope in (GROUP, barrier.scope) and set(barrier.memory) <= set(first.memory)
 
 
 def _distributed(statement: ir.If) -> list[ir.Statement]:

@@ -1,0 +1,163 @@
+"""Index-set splitting: a loop is cut where a condition in it changes its truth, so that the main part has none.
+
+Conditions are those of guarded loads and stores (padding, partial tiles) and the two sides of minima (clamped and
+mirrored padding). The main part is rebuilt with a variable that has its narrower range; there the ranges imply the
+conditions, and they vanish by normalisation. A sequential loop becomes up to three loops. A loop over CPU threads stays
+one loop (each more would be a join of all threads) and its body becomes two versions behind a test. Loops whose main
+part would be less than half are left alone, and so are vectors and hardware indices: their conditions are masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lithify.arith import Expr, Variable, as_variable, const, var
+from lithify.arith.atoms import Atom, Min
+from lithify.kernel import ir
+from lithify.kernel.walk import Substitution, blocks_of, statements, with_blocks
+from lithify.lang.levels import LevelKind
+
+_LARGEST_BODY = 1000  # statements; a longer body is not copied
+
+
+def split_index_sets(program: ir.Program) -> ir.Program:
+    """The program with loops cut where that frees the main part of conditions."""
+    kernels = tuple([replace(kernel, body=_block(kernel.body)) for kernel in program.kernels])
+    return replace(program, kernels=kernels)
+
+
+def _block(block: ir.Block) -> ir.Block:
+    result: list[ir.Statement] = []
+    for statement in block:
+        if isinstance(statement, ir.Loop):
+            result += _loop(statement)
+        else:
+            result.append(with_blocks(statement, _block))
+    return tuple(result)
+
+
+def _loop(loop: ir.Loop) -> ir.Block:
+    last = loop.extent.constant
+    found = None
+    if last is not None and sum(1 for _ in statements(loop.body)) <= _LARGEST_BODY:
+        found = _main_part(loop, last - 1)
+    if found is None:
+        return (with_blocks(loop, _block),)
+    first, final = found
+    if loop.level.kind is LevelKind.THREADS:
+        return (_two_versions(loop, first, final),)
+    assert last is not None
+    return (
+        *_part(loop, 0, first - 1, False),
+        *_part(loop, first, final, True),
+        *_part(loop, final + 1, last - 1, False),
+    )
+
+
+def _part(loop: ir.Loop, first: int, final: int, deep: bool) -> ir.Block:
+    """The iterations first .. final, with a variable of that range."""
+    if first > final:
+        return ()
+    index = var(loop.variable.name, final - first + 1)
+    body = Substitution({loop.variable: index + first}).block(loop.body)
+    if deep:
+        body = _block(body)
+    if index.constant is not None:
+        return body
+    return (ir.Loop(as_variable(index), const(final - first + 1), loop.level, body, loop.name),) if body else ()
+
+
+def _two_versions(loop: ir.Loop, first: int, final: int) -> ir.Statement:
+    index = var(loop.variable.name, final - first + 1)
+    main = _block(Substitution({loop.variable: index + first}).block(loop.body))
+    if index.constant is None:
+        main = Substitution({as_variable(index): loop.variable.expr - first}).block(main)
+    inside = tuple([c for c in (loop.variable.expr - first, const(final) - loop.variable.expr) if c.lo < 0])
+    return replace(loop, body=(ir.If(inside, main, loop.body),))
+
+
+def _main_part(loop: ir.Loop, last: int) -> tuple[int, int] | None:
+    """First and last iteration of the part in which conditions hold, if cutting there is worth it."""
+    first, final = 0, last
+    seen: set[tuple[Expr, bool]] = set()
+    minima: set[Min] = set()
+    for formula, is_condition in _formulas(loop.body):
+        if (formula, is_condition) in seen or loop.variable not in formula.variables():
+            continue
+        seen.add((formula, is_condition))
+        if is_condition:
+            a, b = _where_implied(formula, loop.variable, last)
+            if a <= b:
+                first, final = max(first, a), min(final, b)
+        minima.update(_minima(formula))
+    for minimum in minima:
+        difference = minimum.right - minimum.left
+        if loop.variable in difference.variables():
+            a, b = max(
+                _where_implied(difference, loop.variable, last),
+                _where_implied(-difference, loop.variable, last),
+                key=lambda part: part[1] - part[0],
+            )
+            if a <= b:
+                first, final = max(first, a), min(final, b)
+    if (first, final) == (0, last) or final - first + 1 < max(2, (last + 1) // 2):
+        return None
+    return first, final
+
+
+def _where_implied(condition: Expr, variable: Variable, last: int) -> tuple[int, int]:
+    """The iterations, as an interval, in which condition >= 0 whatever the other variables are."""
+    factor = condition.coefficient(variable)
+    rest = None if factor is None else (condition - variable.expr * factor).lo
+    if not factor or rest is None or rest == float("-inf"):
+        return 0, -1
+    least = int(rest)
+    if factor > 0:
+        return max(0, -(least // factor)), last
+    return 0, min(last, least // -factor)
+
+
+def _minima(formula: Expr) -> Iterator[Min]:
+    for monomial, _ in formula.terms:
+        for atom in monomial:
+            yield from _minima_of_atom(atom)
+
+
+def _minima_of_atom(atom: Atom) -> Iterator[Min]:
+    if isinstance(atom, Min):
+        yield atom
+    for part in atom.parts():
+        yield from _minima(part)
+
+
+def _formulas(block: ir.Block) -> Iterator[tuple[Expr, bool]]:
+    """All index formulas of a block, each with: is it a condition?"""
+    for statement in block:
+        match statement:
+            case ir.Store(_, index, value, guard) | ir.AtomicUpdate(_, _, index, value, guard):
+                yield from ((e, False) for e in index)
+                yield from ((e, True) for e in guard)
+                yield from _formulas_of_value(value)
+            case ir.If(guard, _, _):
+                yield from ((e, True) for e in guard)
+        for inner in blocks_of(statement):
+            yield from _formulas(inner)
+
+
+def _formulas_of_value(value: ir.Value) -> Iterator[tuple[Expr, bool]]:
+    match value:
+        case ir.Load(_, index, guard, fill):
+            yield from ((e, False) for e in index)
+            yield from ((e, True) for e in guard)
+            if fill is not None:
+                yield from _formulas_of_value(fill)
+        case ir.Apply(_, operands, _):
+            for operand in operands:
+                yield from _formulas_of_value(operand)
+        case ir.Choose(guard, then, otherwise):
+            yield from ((e, True) for e in guard)
+            yield from _formulas_of_value(then)
+            yield from _formulas_of_value(otherwise)
+        case ir.IndexValue(index, _):
+            yield index, False
