@@ -301,8 +301,9 @@ class Accesses:
 
     def _count(self, storage: Storage, elements: Integers, active: Active, *, write: bool) -> None:
         assert self.counts is not None
-        threads = active.threads
-        self.counts.access(storage.buffer, elements, threads, max(1, self.items), write=write, lanes=active.lanes)
+        places = elements % storage.count if storage.depth else elements
+        items = max(1, self.items)
+        self.counts.access(storage.buffer, places, active.threads, items, write=write, lanes=active.lanes)
         if self.copying and write:
             self.counts.asynchronous_bytes += len(elements) * storage.buffer.scalar.bytes
 

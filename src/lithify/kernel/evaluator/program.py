@@ -50,7 +50,8 @@ def run(
     nothing wrote, accumulation into it, a result element that nothing wrote; two threads, groups or iterations that
     touch one element unordered, one of them writing; a barrier that part of its scope reaches; an access to the
     target, or a write to the source, of an asynchronous copy in flight, and a copy that is never waited for; two lanes
-    that write one element; an index beyond the claimed width or the range of its variable; a kernel that writes its input.
+    that write one element; an index beyond the claimed width or the range of its variable; a kernel that writes its
+    input.
     """
     numerics = EXACT if exact else STORED
     _well_formed(program)
