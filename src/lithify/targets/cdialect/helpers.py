@@ -19,6 +19,9 @@ _INTEGER = {
     "shl": "{t} shl_{s}({t} a, {t} b) {{ return ({w})b < {bits}u ? ({t})(({w})a << b) : 0; }}",
 }
 _SIGNED = {
+    # the least value divided by -1 wraps around to itself; C leaves it undefined
+    "div": "{t} div_{s}({t} a, {t} b) {{ return b == -1 ? ({t})(0 - ({w})a) : ({t})(a / b); }}",
+    "rem": "{t} rem_{s}({t} a, {t} b) {{ return b == -1 ? 0 : ({t})(a % b); }}",
     "abs": "{t} abs_{s}({t} a) {{ return a < 0 ? ({t})(0 - ({w})a) : a; }}",
     "shr": "{t} shr_{s}({t} a, {t} b) {{ return ({t})(a >> (({w})b < {bits}u ? b : {last})); }}",
     "floor": "{t} floor_{s}({t} a, {t} b) {{ return a / b - (a % b < 0); }}",

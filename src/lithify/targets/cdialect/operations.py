@@ -23,7 +23,6 @@ from lithify.targets.cdialect.text import (
     UNARY,
     Template,
     call,
-    cast,
     infix,
     prefix,
 )
@@ -38,6 +37,7 @@ EQUALITIES = {"eq": "==", "ne": "!="}
 
 SELECT = Template("{0} ? {1} : {2}", CHOICE, (LOGIC, LOGIC, LOGIC))
 _DIVIDE = Template("{0} / {1}", QUOTIENT, (TIMES, UNARY))
+_REMAINDER = Template("{0} % {1}", QUOTIENT, (TIMES, UNARY))
 
 
 def _wrapped(symbol: str) -> Template:
@@ -56,8 +56,9 @@ def _mathematical(names: Mapping[str, str], arity: int) -> dict[tuple[str, Kind]
 OPERATIONS: Operations = {
     # integers
     **{(name, kind): _wrapped(s) for name, s in (("add", "+"), ("sub", "-"), ("mul", "*")) for kind in INTEGER},
-    **{("div", kind): cast("{t}", _DIVIDE) for kind in INTEGER},
-    **{("rem", kind): cast("{t}", Template("{0} % {1}", QUOTIENT, (TIMES, UNARY))) for kind in INTEGER},
+    ("div", UNSIGNED): _DIVIDE,
+    ("rem", UNSIGNED): _REMAINDER,
+    **{(name, SIGNED): _helper(name, 2) for name in ("div", "rem")},
     **{(name, kind): _helper(name, 2) for name in ("min", "max", "shl", "shr") for kind in INTEGER},
     **{(name, kind): infix(s, BITS) for name, s in (("and", "&"), ("or", "|"), ("xor", "^")) for kind in INTEGER},
     **{("not", kind): Template("({t})~{0}", UNARY, (PRIMARY,)) for kind in INTEGER},
@@ -94,8 +95,11 @@ OPERATIONS: Operations = {
     ("complex", FLOAT): call("make_{c}", 2, helper="make_{c}"),
 }
 
-# Shifts by a constant within the width need no helper; the operand is the left one, {n} the distance.
-SHIFTS: Operations = {
+# With a constant on the right (a shift within the width, a divisor other than 0 and -1) no helper is needed. The operand
+# is the left one, {n} the constant.
+BY_CONSTANT: Operations = {
+    ("div", SIGNED): Template("({t})({0} / {n})", UNARY, (TIMES,)),
+    ("rem", SIGNED): Template("({t})({0} % {n})", UNARY, (TIMES,)),
     **{("shl", kind): Template("({t})(({w}){0} << {n})", UNARY, (PRIMARY,)) for kind in INTEGER},
     **{("shr", kind): Template("({t})({0} >> {n})", UNARY, (UNARY,)) for kind in INTEGER},
 }
@@ -106,8 +110,8 @@ VECTOR_OPERATIONS: Operations = {
     **{(n, SIGNED): Template(f"as_{{t}}(as_{{u}}({{0}}) {s} as_{{u}}({{1}}))", PRIMARY, (CHOICE, CHOICE))
        for n, s in (("add", "+"), ("sub", "-"), ("mul", "*"))},
     **{(n, UNSIGNED): infix(s, p) for n, s, p in (("add", "+", PLUS), ("sub", "-", PLUS), ("mul", "*", TIMES))},
-    **{("div", kind): _DIVIDE for kind in INTEGER},
-    **{("rem", kind): Template("{0} % {1}", QUOTIENT, (TIMES, UNARY)) for kind in INTEGER},
+    ("div", UNSIGNED): _DIVIDE,
+    ("rem", UNSIGNED): _REMAINDER,
     **{(name, kind): call(name, 2) for name in ("min", "max") for kind in INTEGER},
     **{("not", kind): prefix("~") for kind in (*INTEGER, BOOL)},
     ("neg", SIGNED): Template("as_{t}(0 - as_{u}({0}))", PRIMARY, (CHOICE,)),

@@ -56,7 +56,3 @@ def call(name: str, arity: int, helper: str | None = None) -> Template:
     """A function call."""
     return Template(f"{name}({', '.join(f'{{{i}}}' for i in range(arity))})", PRIMARY, (CHOICE,) * arity, helper)
 
-
-def cast(type_: str, inner: Template) -> Template:
-    """The result of `inner` cast to a type."""
-    return Template(f"({type_})({inner.text})", UNARY, inner.operands, inner.helper)

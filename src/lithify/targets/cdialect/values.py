@@ -10,7 +10,7 @@ from lithify.lang.scalars import SCALARS, Kind, Scalar, f32, f64
 from lithify.targets.cdialect.dialect import Dialect, Storage, computed, is_rounded, parts_of, unsigned_of
 from lithify.targets.cdialect.indices import IndexPrinter, linear
 from lithify.targets.cdialect.literals import literal
-from lithify.targets.cdialect.operations import OPERATIONS, SELECT, SHIFTS
+from lithify.targets.cdialect.operations import BY_CONSTANT, OPERATIONS, SELECT
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import EQUALITY, PRIMARY, UNARY, Template, Text, call
 from lithify.targets.cdialect.walk import operands
@@ -131,11 +131,11 @@ class ValuePrinter:
         if operator.typing is Typing.SELECT:
             return SELECT.fill(texts)
         operand_type = value.operands[0].scalar
-        if operator.name in ("shl", "shr"):
-            distance = value.operands[1]
-            if isinstance(distance, Constant) and 0 <= distance.value < operand_type.bits:
-                template = SHIFTS[operator.name, operand_type.kind]
-                return template.fill(texts[:1], n=str(distance.value), **self.type_names(operand_type))
+        if (operator.name, operand_type.kind) in BY_CONSTANT and _is_easy(operator, value.operands[1]):
+            right = texts[1].within(UNARY)
+            return BY_CONSTANT[operator.name, operand_type.kind].fill(
+                texts[:1], n=right, **self.type_names(operand_type)
+            )
         template = self.template(operator, operand_type)
         result = template.fill(texts, **self.type_names(operand_type))
         return self.rounded(result, value.scalar)
@@ -193,6 +193,15 @@ class ValuePrinter:
         inner, outer = computed(source), computed(target)
         result = text if inner is outer else Text(f"({self.dialect.types[outer]}){text.within(UNARY)}", UNARY)
         return result if is_rounded(source) and source is target else self.rounded(result, target)
+
+
+def _is_easy(operator: Operator, right: Value) -> bool:
+    """Whether the constant on the right needs no care."""
+    if not isinstance(right, Constant):
+        return False
+    if operator.name in ("shl", "shr"):
+        return bool(0 <= right.value < right.scalar.bits)
+    return right.value not in (0, -1)
 
 
 def storage_helpers(storage: Storage, dialect: Dialect) -> set[str]:
