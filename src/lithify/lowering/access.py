@@ -19,12 +19,14 @@ class Access:
     """One load or store in the program text.
 
     `strides` maps the name of each enclosing loop to the distance in elements between consecutive iterations (None
-    where data decides it); `times` is how often the access is executed.
+    where data decides it), `borders` to the number of iterations at its two ends that meet padding; `times` is how
+    often the access is executed.
     """
 
     buffer: ir.Buffer
     is_store: bool
     strides: dict[str, int | None]
+    borders: dict[str, tuple[int, int]]
     times: int
 
 
@@ -50,6 +52,9 @@ def accesses(program: ir.Program) -> list[Access]:
     return found
 
 
+# A symbolic size, for probing; the widest border that is looked for.
+_SIZE, _BORDER = 1024, 32
+
 _Loops = tuple[tuple[Variable, str, int], ...]
 
 
@@ -63,10 +68,10 @@ def _walk(block: ir.Block, loops: _Loops, found: list[Access]) -> None:
             case ir.If(_, body, otherwise):
                 _walk(body, loops, found)
                 _walk(otherwise, loops, found)
-            case ir.Store(buffer, index, value, _) | ir.AtomicUpdate(_, buffer, index, value, _):
-                _note(buffer, index, True, loops, found)
+            case ir.Store(buffer, index, value, guard) | ir.AtomicUpdate(_, buffer, index, value, guard):
+                _note(buffer, index, guard, True, loops, found)
                 for load in loads(value):
-                    _note(load.buffer, load.index, False, loops, found)
+                    _note(load.buffer, load.index, load.guard, False, loops, found)
             case ir.Async(body):
                 _walk(body, loops, found)
             case _:
@@ -98,29 +103,80 @@ def linear(buffer: ir.Buffer, index: ir.Index) -> Expr:
     return position
 
 
-def _note(buffer: ir.Buffer, index: ir.Index, is_store: bool, loops: _Loops, found: list[Access]) -> None:
+def _note(
+    buffer: ir.Buffer, index: ir.Index, guard: ir.Guard, is_store: bool, loops: _Loops, found: list[Access]
+) -> None:
     if buffer.role in ("scratch", "scalar"):
         return
     position = linear(buffer, index)
-    middle = {variable: extent // 2 for variable, _, extent in loops}
-    strides = {name: _stride(position, variable, middle) for variable, name, _ in loops}
-    found.append(Access(buffer, is_store, strides, prod(extent for _, _, extent in loops)))
+    probe = _Probe(position, guard, loops)
+    strides = {name: probe.stride(variable) for variable, name, _ in loops}
+    borders = {name: probe.borders(variable, extent) for variable, name, extent in loops}
+    found.append(Access(buffer, is_store, strides, borders, prod(extent for _, _, extent in loops)))
 
 
-def _stride(position: Expr, variable: Variable, middle: dict[Variable, int]) -> int | None:
-    """The step in memory around the middle of the loops, where no padding is met; None when data decides it."""
-    exact = position.coefficient(variable)
-    if exact is not None:
-        return exact
-    sizes = {v: 1024 for v in position.variables() if v not in middle}
-    try:
-        here = position.evaluate(sizes | middle)
-        return position.evaluate(sizes | middle | {variable: middle[variable] + 1}) - here
-    except ArithError:  # an index that is loaded from a buffer
-        return None
+class _Probe:
+    """Evaluates an index around the middle of its loops and at their ends."""
+
+    def __init__(self, position: Expr, guard: ir.Guard, loops: _Loops) -> None:
+        self.position, self.guard = position, guard
+        mentioned = position.variables().union(*[g.variables() for g in guard])
+        self.loops = [(v, extent) for v, _, extent in loops if v in mentioned]
+        own = {v for v, _ in self.loops}
+        self.middle = {v: _SIZE for v in mentioned - own} | {v: extent // 2 for v, extent in self.loops}
+        self.plain = not guard and all(position.coefficient(v) is not None for v in own)
+
+    def stride(self, variable: Variable) -> int | None:
+        """The step in memory around the middle of the loops, where no padding is met; None when data decides it."""
+        exact = self.position.coefficient(variable)
+        if exact is not None:
+            return exact
+        try:
+            there = self.position.evaluate(self.middle | {variable: self.middle[variable] + 1})
+            return int(there - self.position.evaluate(self.middle))
+        except ArithError:  # an index that is loaded from a buffer
+            return None
+
+    def borders(self, variable: Variable, extent: int) -> tuple[int, int]:
+        """How many iterations at either end do not continue the middle (padding is met there); (0, 0) if too many."""
+        step = self.stride(variable)
+        if self.plain or step is None or variable not in self.middle or extent < 2 * _BORDER:
+            return 0, 0
+        corners = self._corners(variable)
+        low = max(self._irregular(range(_BORDER), corner, variable, step) for corner in corners)
+        high = max(
+            self._irregular(range(extent - 1, extent - 1 - _BORDER, -1), corner, variable, step) for corner in corners
+        )
+        return (low, high) if max(low, high) < _BORDER else (0, 0)
+
+    def _corners(self, variable: Variable) -> list[dict[Variable, int]]:
+        """The ends of short loops inside (windows), combined; long loops at their middle."""
+        corners = [dict(self.middle)]
+        for v, extent in self.loops:
+            if v is not variable and 1 < extent <= _BORDER:
+                corners = [corner | {v: end} for corner in corners for end in (0, extent - 1)]
+        return corners
+
+    def _irregular(self, ends: range, corner: dict[Variable, int], variable: Variable, step: int) -> int:
+        """The number of iterations from an end on up to the last that is off the line through the middle."""
+        base = corner[variable]
+        here = self.position.evaluate(corner)
+        count = 0
+        for number, i in enumerate(ends, 1):
+            values = corner | {variable: i}
+            fits = self.position.evaluate(values) == here + step * (i - base)
+            if not fits or any(g.evaluate(values) < 0 for g in self.guard):
+                count = number
+        return count
 
 
 def walk_of(name: str, found: list[Access]) -> Walk:
     """How the loop of that name moves through memory."""
     strides = [access.strides[name] for access in found if name in access.strides]
     return Walk(strides.count(1), strides.count(0), sum(1 for s in strides if s not in (0, 1)))
+
+
+def borders_of(name: str, found: list[Access]) -> tuple[int, int]:
+    """How many iterations at either end of the loop of that name meet padding in some access."""
+    ends = [access.borders[name] for access in found if name in access.borders]
+    return max((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)

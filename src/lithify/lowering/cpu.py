@@ -6,6 +6,8 @@ vectors; reductions get independent accumulators, one a lane of a few vectors. L
 
 from __future__ import annotations
 
+from math import ceil
+
 from lithify.lang.algebra import algebra_of
 from lithify.lang.levels import HEAP, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.scalars import Scalar
@@ -24,6 +26,7 @@ from lithify.rules.lowering import (
     copy_loop,
     copy_vectors,
     cut,
+    cut_borders,
     fuse_named,
     fuse_stored,
     reduce_fuse_named,
@@ -60,6 +63,9 @@ class CpuStrategist(Strategist):
             return fused
         if VEC in nest:
             return Choice(path, map_level(UNROLL if length_of(m) <= 16 else SEQ))
+        interior = self._without_borders(m)
+        if interior is not None:
+            return Choice(path, interior)
         if PAR not in nest and not nest and work(m) >= PARALLEL_WORK:
             return Choice(path, self._spread(m))
         if is_scalar(_element(m)):
@@ -80,6 +86,20 @@ class CpuStrategist(Strategist):
         if is_scalar(_element(xs)):
             return Choice(path, fuse_named)
         return Choice(path, fuse_stored(_memory_for(_element(xs), nested=True)))
+
+    def _without_borders(self, m: Term) -> Strategy | None:
+        """The interior of a loop that reads padding, apart from its ends; along vectors in whole vectors."""
+        low, high = self.loops.borders(m)
+        n = length_of(m)
+        if low + high == 0:
+            return None
+        if is_scalar(_element(m)):
+            lanes = self._lanes(m)
+            low = ceil(low / lanes) * lanes
+            inner = (n - low - high) // lanes * lanes
+        else:
+            inner = n - low - high
+        return cut_borders(low, inner) if 2 * inner > n else None
 
     def _spread(self, m: Term) -> Strategy:
         """Over the threads: whole iterations of a nest, or pieces of a flat loop."""

@@ -10,7 +10,7 @@ from itertools import count
 
 from lithify.kernel import ir
 from lithify.lang.term import Term, subterms
-from lithify.lowering.access import Access, Walk, accesses, walk_of
+from lithify.lowering.access import Walk, accesses, borders_of, walk_of
 
 _LOOPS = frozenset({"map", "reduce", "scan"})
 
@@ -38,17 +38,21 @@ class Loops:
     """How the named loops of a program move through memory, read off its plainly lowered kernels."""
 
     def __init__(self, program: ir.Program | None) -> None:
-        self._accesses: list[Access] = [] if program is None else accesses(program)
-        self._walks: dict[str, Walk] = {}
-        for name in {n for access in self._accesses for n in access.strides}:
-            self._walks[name] = walk_of(name, self._accesses)
+        found = [] if program is None else accesses(program)
+        names = {n for access in found for n in access.strides}
+        self._walks = {name: walk_of(name, found) for name in names}
+        self._borders = {name: borders_of(name, found) for name in names}
 
     def walk(self, loop: Term) -> Walk | None:
         """How a loop, or the one of the original program that it was made of, moves; None when it is not known."""
+        return self._walks.get(self._original(loop))
+
+    def borders(self, loop: Term) -> tuple[int, int]:
+        """How many iterations at either end of a loop of the original program meet padding; (0, 0) for other loops."""
+        return self._borders.get(loop["name"] or "", (0, 0))
+
+    def _original(self, loop: Term) -> str:
         name: str = loop["name"] or ""
-        while name:
-            found = self._walks.get(name)
-            if found is not None:
-                return found
+        while name and name not in self._walks:
             name = name.rpartition(".")[0]
-        return None
+        return name

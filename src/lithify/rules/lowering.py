@@ -60,3 +60,13 @@ reduce_fuse_named = rule(
     "reduce@k f z (map@b g xs) -> reduce@k/b (λacc x. let y = g x in f acc y) z xs",
     law="reduce-map-fusion that computes each element once, however often f reads it.",
 )
+
+cut_borders = rule(
+    "cut-borders",
+    """map@a f xs -> concat (map@a.low f (take low xs)) (map@a.inner f (take inner (drop low xs)))
+                             (map@a.high f (drop (low + inner) xs))""",
+    parameters="low inner",
+    when=["low >= 0", "inner >= 0", "low + inner <= length xs"],
+    law="""The two ends apart from the interior: index-set splitting where a loop reads padding. In the interior the ranges of
+    the indices prove every condition, and none is left.""",
+)
