@@ -21,7 +21,7 @@ from lithify.lang.syntax import (
 )
 from lithify.lang.types import Array, Function, Index, Tuple, Type
 from lithify.lang.unparse import unparse, unparse_type
-from lithify.lang.values import Numeral, TupleValue, Value, describe
+from lithify.lang.values import LiteralArray, Numeral, TupleValue, Value, describe
 
 # In an annotation: whatever type the argument has there, as in `xs : n._`.
 ANY = "_"
@@ -73,7 +73,7 @@ class TypeReader:
         if isinstance(syntax, FunctionType):
             return value
         try:
-            typed = isinstance(value, Numeral) or (isinstance(value, TupleValue) and isinstance(syntax, TupleType))
+            typed = isinstance(value, Numeral | LiteralArray) or (isinstance(value, TupleValue) and isinstance(syntax, TupleType))
             term = as_term(value, self.type(syntax) if typed else self.scalar_of(syntax))
             self.unify(syntax, term.type, f"{what} : {term.type}")
         except LithifyError as error:

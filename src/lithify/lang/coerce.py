@@ -8,16 +8,19 @@ An array of one, in turn, is its element where a scalar is needed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lithify.lang import build
 from lithify.lang.errors import LithifyError, TypeMismatch
 from lithify.lang.operators import OPERATORS, Operator, Typing
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.lang.term import LAMBDA, Term, abstract, apply
-from lithify.lang.types import Array, Function, Index, Tuple, Type
+from lithify.lang.types import Array, Function, Index, Tuple, Type, shape_of
 from lithify.lang.values import (
     NUMERAL_OPERATORS,
     Arithmetic,
     FunctionValue,
+    LiteralArray,
     Numeral,
     TupleValue,
     Value,
@@ -40,12 +43,47 @@ def as_term(value: Value, type_: Type | None = None) -> Term:
         return value
     if isinstance(value, Numeral):
         return spread(value, value.default_type() if type_ is None else type_)
+    if isinstance(value, LiteralArray):
+        element = type_.element if isinstance(type_, Array) else None
+        return typed_literal(value, value.default_type() if element is None else element)
     if isinstance(value, TupleValue):
         types: tuple[Type | None, ...] = (None,) * len(value.items)
         if isinstance(type_, Tuple) and len(type_.items) == len(value.items):
             types = type_.items
         return build.tuple_(*[as_term(item, t) for item, t in zip(value.items, types, strict=True)])
     raise TypeMismatch(f"a value expected, {describe(value)} given")
+
+
+def typed_literal(literal: LiteralArray, element: Type) -> Term:
+    """The array literal whose numbers have the innermost type of `element`."""
+    inner = element.element if isinstance(element, Array) else element
+    return build.array_literal(
+        *[typed_literal(i, inner) if isinstance(i, LiteralArray) else as_term(i, element) for i in literal.items]
+    )
+
+
+def context_type(values: Iterable[Value]) -> Scalar | None:
+    """The scalar type that numbers among the values take: that of the first typed value, inside its arrays."""
+    for value in values:
+        if isinstance(value, Term):
+            type_ = shape_of(value.type)[1]
+            while isinstance(type_, Tuple):
+                type_ = shape_of(type_.items[0])[1]
+            if isinstance(type_, Scalar):
+                return type_
+    return None
+
+
+def in_context(values: Iterable[Value]) -> tuple[Value, ...]:
+    """The values, with array literals typed by the others."""
+    values = tuple(values)
+    if not any(isinstance(v, LiteralArray) for v in values):
+        return values
+    context = context_type(values)
+    return tuple(
+        typed_literal(v, v.default_type() if context is None else context) if isinstance(v, LiteralArray) else v
+        for v in values
+    )
 
 
 def spread(number: Numeral, type_: Type) -> Term:
@@ -63,10 +101,12 @@ def spread(number: Numeral, type_: Type) -> Term:
 
 def as_array(value: Value, what: str) -> Term:
     """The array of a value: a tuple of arrays is zipped, the result of a reduction is an array of one."""
+    if isinstance(value, LiteralArray):
+        return as_term(value)
     if isinstance(value, TupleValue) or (isinstance(value, Term) and isinstance(value.type, Tuple)):
         items = components(value)
-        if items and all(isinstance(i, Term) and isinstance(i.type, Array) for i in items):
-            return build.zip_(*[as_term(i) for i in items])
+        if items and all(_is_array(i) for i in items):
+            return build.zip_(*map(as_term, in_context(items)))
     if isinstance(value, Term):
         if isinstance(value.type, Array):
             return value
@@ -111,8 +151,6 @@ def as_function(value: Value, what: str) -> FunctionValue:
         return value
     if isinstance(value, Term) and isinstance(value.type, Function):
         return function_of_term(value)
-    if isinstance(value, Numeral):
-        value.default_type()  # an unknown name is reported as such
     raise TypeMismatch(f"{what} takes a function, {describe(value)} given")
 
 
@@ -132,15 +170,10 @@ def function_of_term(f: Term) -> FunctionValue:
 
 def call(function: Value, argument: Value) -> Value:
     """Apply a function to one argument; raises TypeMismatch when it is no function."""
-    if isinstance(function, Numeral):
-        function.default_type()  # an unknown name is reported as such
     if isinstance(function, Term) and isinstance(function.type, Function):
         function = function_of_term(function)
     if not isinstance(function, FunctionValue):
-        raise TypeMismatch(
-            f"{describe(function)} is not a function: it cannot be applied to {describe(argument)}",
-            hint="too many arguments, or a missing operator between two values",
-        )
+        raise TypeMismatch(f"{describe(function)} is no function: it cannot be applied to {describe(argument)}")
     return function(argument)
 
 
@@ -165,14 +198,14 @@ def lambda_of(function: Value, parameters: tuple[Type, ...], result: Type | None
     """The core lambda of a function over parameters of the given types; numbers in its result become `result`."""
     f = as_function(function, what)
     if len(parameters) == 1:
-        return abstract(parameters[0], lambda x: _result(call_with_element(f, x), result, f))
+        return abstract(parameters[0], lambda x: _result(call_with_element(f, x), result))
     first, second = parameters
-    return abstract(first, lambda a: abstract(second, lambda x: _result(call_binary(f, a, x), result, f)))
+    return abstract(first, lambda a: abstract(second, lambda x: _result(call_binary(f, a, x), result)))
 
 
-def _result(value: Value, type_: Type | None, function: FunctionValue) -> Term:
+def _result(value: Value, type_: Type | None) -> Term:
     if isinstance(value, FunctionValue):
-        raise TypeMismatch(f"too few arguments for {function.name}: {describe(value)}")
+        raise TypeMismatch(f"an argument is missing: the result is {describe(value)}")
     term = as_term(value, type_)
     if type_ is not None and term.type is not type_:
         raise TypeMismatch(f"the function gives {term.type}, {type_} expected")
@@ -214,6 +247,9 @@ def operate(operator: Operator, *operands: Value) -> Value:
     if len(operands) != operator.arity:
         raise TypeMismatch(f"{operator.name} takes {operator.arity} operand(s), {len(operands)} given")
     if all(isinstance(o, Numeral) for o in operands):
+        first = operands[0]
+        if operator.name == "neg" and isinstance(first, Numeral) and isinstance(first.value, int | float):
+            return Numeral(-first.value)
         if operator.name in NUMERAL_OPERATORS:
             return Numeral(Arithmetic(operator.name, tuple(o for o in operands if isinstance(o, Numeral))))
         if operator.typing is Typing.CONVERT:
@@ -224,6 +260,7 @@ def operate(operator: Operator, *operands: Value) -> Value:
         return _conversion(operator, operands[0])
     if operator.typing is Typing.DEFINED:
         return build.op(operator, *[as_term(o) for o in operands])
+    operands = in_context(operands)
     arrays = [o.type for o in operands if isinstance(o, Term) and isinstance(o.type, Array)]
     if arrays:
         return _elementwise(operator, operands, arrays)
@@ -282,7 +319,7 @@ def _elementwise(operator: Operator, operands: tuple[Value, ...], arrays: list[A
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, Term) and isinstance(value.type, Array)
+    return isinstance(value, LiteralArray) or (isinstance(value, Term) and isinstance(value.type, Array))
 
 
 def operator_function(name: str | Operator) -> FunctionValue:

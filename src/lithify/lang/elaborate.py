@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from lithify.arith import Expr, as_expr, size
@@ -20,7 +20,6 @@ from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.operators import BY_SYMBOL, OPERATORS
 from lithify.lang.primitives import array_literal, at, builtin, names, projection
 from lithify.lang.syntax import (
-    NOWHERE,
     Annotation,
     Application,
     ArrayLiteral,
@@ -43,6 +42,7 @@ from lithify.lang.syntax import (
 )
 from lithify.lang.term import Term
 from lithify.lang.types import Function
+from lithify.lang.unparse import unparse
 from lithify.lang.values import FreeName, FunctionValue, Numeral, TupleValue, Value, describe
 
 Environment = Mapping[str, Value]
@@ -121,12 +121,18 @@ class Sizes:
             return None
         listed = ", ".join(self.unbound)
         plural = "s are" if len(self.unbound) > 1 else " is"
-        places = [str(span) for span in self.unbound.values() if span is not NOWHERE]
+        places = [str(span) for span in self.unbound.values() if span.shown]
         return UnboundSize(
             f"the size{plural} not known: {listed}",
             where="\n".join(places) or None,
-            hint="give " + " ".join(f"--size {name}=.." for name in self.unbound) + ", or annotate a parameter with it",
+            hint=f"give {_given(self.unbound, 'sizes={', '}')} or {_given(self.unbound, '--size ', '')}, "
+            "or name it in the type of a parameter",
         )
+
+
+def _given(names: Iterable[str], before: str, after: str) -> str:
+    separator = "=" if before.startswith("-") else ": "
+    return before + ", ".join(f"{name}{separator}.." for name in names) + after
 
 
 class Elaborator:
@@ -148,7 +154,7 @@ class Elaborator:
         try:
             return _EVALUATE[type(e)](self, e, scope)
         except LithifyError as error:
-            if e.span is not NOWHERE:
+            if e.span.shown:
                 error.located(str(e.span))
             raise
 
@@ -175,7 +181,7 @@ class Elaborator:
             found = self.builtins(self, e.name)
         if found is None:
             return Numeral(FreeName(e.name, e.span, (*scope, *names())))
-        return found.at(e.span) if isinstance(found, FunctionValue) else found
+        return found.at(e.span) if isinstance(found, FunctionValue) and e.span.shown else found
 
     def section(self, e: Section, scope: Scope) -> Value:
         function = operator_function(BY_SYMBOL[e.symbol]).at(e.span)
@@ -236,10 +242,13 @@ class Elaborator:
         arguments = [self.value(a, scope) for a in e.arguments]
         if e.call and len(arguments) > 1 and isinstance(result, FunctionValue) and result.arity == 1:
             arguments = [TupleValue(tuple(arguments))]
-        for argument in arguments:
-            if isinstance(result, FunctionValue) and e.span is not NOWHERE:
-                result = result.at(e.span)
-            result = call(result, argument)
+        for position, argument in enumerate(arguments):
+            if isinstance(result, FunctionValue):
+                result = call(result.at(e.span) if e.span.shown else result, argument)
+            elif isinstance(result, Term) and isinstance(result.type, Function):
+                result = call(result, argument)
+            else:
+                raise _no_function(e, position, result, argument)
         return result
 
     def compose(self, e: Compose, scope: Scope) -> Value:
@@ -302,6 +311,18 @@ def _let_each(items: tuple[Value, ...], done: tuple[Value, ...], body: Callable[
     if not items:
         return body(TupleValue(done))
     return _let(items[0], lambda x: _let_each(items[1:], (*done, x), body))
+
+
+def _no_function(e: Application, position: int, result: Value, argument: Value) -> TypeMismatch:
+    what, given = describe(result), describe(argument)
+    text = unparse(e.arguments[position], 10**6)
+    if position == 0:
+        return TypeMismatch(
+            f"`{unparse(e.function, 10**6)}` is no function but {what}: it cannot be applied to `{text}` ({given})",
+            hint="is an operator missing between them?",
+        )
+    done = unparse(Application(e.function, e.arguments[:position]), 10**6)
+    return TypeMismatch(f"too many arguments: `{done}` is {what}, it cannot be applied to `{text}` ({given})")
 
 
 def _call_all(function: Value, arguments: tuple[Value, ...]) -> Value:

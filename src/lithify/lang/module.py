@@ -115,7 +115,10 @@ class Module(Mapping[str, "Definition"]):
         found = self._operators.get(key)
         if found is None:
             function = elaborator.value(declaration.definition, scope)
-            definition = lambda_of(function, (type_, type_), type_, f"operator {declaration.name}")
+            try:
+                definition = lambda_of(function, (type_, type_), type_, f"operator {declaration.name}")
+            except LithifyError as error:
+                raise error.located(str(declaration.definition.span)) from None
             neutral = None
             if declaration.neutral is not None:
                 neutral = as_term(elaborator.value(declaration.neutral, scope), type_)
@@ -179,18 +182,25 @@ class Definition:
     def _elaborate(self, elaborator: Elaborator, arguments: Sequence[Type] | Mapping[str, Type] | None) -> Elaborated:
         scope = _Scope(self.module, elaborator, self.position + 1)
         value = scope[self.name]
+        if isinstance(value, FunctionValue):
+            value = replace(value, definition=None)  # an error in it is not one in its use
         parameters = self._parameters(elaborator, scope, value, arguments)
         elaborator.entering = True
         for name, type_ in parameters:
             if not isinstance(value, FunctionValue):
-                raise TypeMismatch(f"`{self.name}` takes fewer than {len(parameters)} arguments")
+                raise TypeMismatch(
+                    f"too many arguments for `{self.name}`: {len(parameters)} given", where=str(self.syntax.span)
+                )
             value = call(value, param(name, type_))
         if isinstance(value, FunctionValue):
             raise TypeMismatch(
-                f"`{self.name}` takes more than {len(parameters)} argument(s): {describe(value)}",
-                where=str(self.syntax.span.source.show(self.syntax.span)),
+                f"an argument is missing: `{self.name}` of {len(parameters)} argument(s) is {describe(value)}",
+                where=str(value.site or self.syntax.span),
             )
-        term = as_term(value)
+        try:
+            term = as_term(value)
+        except LithifyError as error:
+            raise error.located(str(self.syntax.span)) from None
         unbound = elaborator.sizes.error()
         if unbound is not None:
             raise unbound
@@ -352,7 +362,7 @@ def _definition_value(
 @cache
 def _prelude_module() -> Module:
     text = resources.files("lithify.lang").joinpath("prelude.lift").read_text(encoding="utf-8")
-    return Module(Source(text, "prelude.lift"))
+    return Module(Source(text, "prelude.lift", internal=True))
 
 
 def prelude(elaborator: Elaborator, name: str) -> Value | None:

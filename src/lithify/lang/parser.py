@@ -345,7 +345,10 @@ class Parser:
             return self.section(start, symbol, None, right)
         first = self.expression()
         if self.token.kind == SYMBOL and self.token.text in _INFIX:
-            return self.section(start, self.advance().text, first, None)
+            symbol = self.advance().text
+            if isinstance(first, Lambda | Let | Conditional):
+                self.fail(f"an expression expected after `{symbol}`, {self.token} found")
+            return self.section(start, symbol, first, None)
         if self.take(":"):
             type_ = self.type()
             self.expect(")", after="after the type")

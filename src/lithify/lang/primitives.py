@@ -15,7 +15,7 @@ from lithify.arith import Expr
 from lithify.lang import build, coerce
 from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of, operator_function
 from lithify.lang.errors import TypeMismatch
-from lithify.lang.index_functions import reverse, stride
+from lithify.lang.index_functions import IndexFunction, canonical_variable, index_function, reverse, stride
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.operators import OPERATORS
 from lithify.lang.patterns import PATTERNS, Pattern
@@ -24,6 +24,7 @@ from lithify.lang.term import Term, make
 from lithify.lang.types import Array, Tuple, shape_of
 from lithify.lang.values import (
     FunctionValue,
+    LiteralArray,
     Numeral,
     PadMode,
     Rearrangement,
@@ -85,7 +86,7 @@ def apply_pattern(pattern: Pattern, attrs: dict[str, Any], arguments: tuple[Valu
         if clash is not None:
             raise TypeMismatch(
                 f"argument {position + 1} of {pattern.name} does not fit: {clash}",
-                hint=f"{pattern.name} : {signature.text}",
+                hint=f"{pattern.name} : {signature.text}   with {term.type} as argument {position + 1}",
             )
         terms[position] = term
 
@@ -169,7 +170,7 @@ def _to(memory: Memory, value: Value) -> Value:
 
 def _zip(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
     """Scalars among the arrays are repeated."""
-    return build.zip_(*_equally_long(arguments, "zip"))
+    return build.zip_(*_equally_long(coerce.in_context(arguments), "zip"))
 
 
 def _equally_long(items: Arguments, what: str) -> list[Term]:
@@ -205,7 +206,7 @@ def _variadic(
 
 
 def _concat(items: Arguments) -> Value:
-    return build.concat(*[as_array(item, "concat") for item in items])
+    return build.concat(*[as_array(item, "concat") for item in coerce.in_context(items)])
 
 
 def _pad(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
@@ -219,12 +220,24 @@ def _pad(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes)
     return build.pad(left, right, as_term(fill, element), xs)
 
 
-def _reorder(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+def _formula(function: FunctionValue, length: Expr, resolve: Resolve | None) -> IndexFunction:
+    """The index function of `λ i . ..` on an array of a length; it has no inverse, so that it can only be read."""
+
+    def forward(i: Expr) -> Expr:
+        return as_size(call(function, Numeral(i)), resolve, "reorder")
+
+    text = str(forward(canonical_variable(length)))
+    return index_function(text, length, length, forward)
+
+
+def _reorder(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
     how, xs = arguments[0], as_array(arguments[1], "reorder")
     if isinstance(how, FunctionValue) and how.name == "reverse":
         return build.reindex(reverse(build.length(xs)), xs)
+    if isinstance(how, FunctionValue):
+        return build.reindex(_formula(how, build.length(xs), resolve), xs)
     if not isinstance(how, Rearrangement):
-        raise TypeMismatch(f"reorder takes an index function (stride s, reverse), {describe(how)} given")
+        raise TypeMismatch(f"reorder takes an index function (stride s, reverse, λ i . ..), {describe(how)} given")
     return build.reindex(how.make(build.length(xs)), xs)
 
 
@@ -255,8 +268,12 @@ def _pipe(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes
     )
 
 
-def at(xs: Value, index: Value, resolve: Resolve | None = None) -> Term:
+def at(xs: Value, index: Value, resolve: Resolve | None = None) -> Value:
     """`xs[i]`: a number is checked against the length, an index must be one of the array's."""
+    if isinstance(xs, LiteralArray) and isinstance(index, Numeral):
+        position = index.as_size(resolve).constant
+        if position is not None and 0 <= position < len(xs.items):
+            return xs.items[position]
     array = as_array(xs, "indexing")
     if isinstance(index, Numeral):
         return build.at(array, index.as_size(resolve))
@@ -273,14 +290,13 @@ def projection(value: Value, component: int) -> Value:
     raise TypeMismatch(f"component {component} is taken of {describe(value)}")
 
 
-def array_literal(items: Iterable[Value]) -> Term:
+def array_literal(items: Iterable[Value]) -> Value:
     """`[a, b]`: numbers take the type of the other elements."""
     values = tuple(items)
-    typed = next((as_term(v).type for v in values if not isinstance(v, Numeral)), None)
-    if typed is None:
-        numerals = [v for v in values if isinstance(v, Numeral)]
-        types = [v.default_type() for v in numerals]
-        typed = next((t for t in types if t.is_float), types[0])
+    numbers = tuple(v for v in values if isinstance(v, Numeral | LiteralArray))
+    if len(numbers) == len(values):
+        return LiteralArray(numbers)
+    typed = next(as_term(v).type for v in values if not isinstance(v, Numeral | LiteralArray))
     return build.array_literal(*[as_term(v, typed) for v in values])
 
 

@@ -1,4 +1,4 @@
-"""The surface syntax of programs as data: expressions, patterns, types and definitions, each with its place in the text.
+"""The surface syntax of programs as data: expressions, patterns, types, definitions, each with its place in the text.
 
 The parser makes these nodes and the elaborator (`lithify.lang.elaborate`) reads them. Equality ignores places.
 """
@@ -11,10 +11,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name under which errors speak of it."""
+    """A text and the name under which errors speak of it; of an internal one they never do."""
 
     text: str
     name: str = "<text>"
+    internal: bool = False
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1."""
@@ -40,6 +41,11 @@ class Span:
     start: int
     end: int
 
+    @property
+    def shown(self) -> bool:
+        """Is it a place that a user can look at?"""
+        return not self.source.internal
+
     def to(self, other: Span) -> Span:
         """From the start of this place to the end of the other."""
         return Span(self.source, self.start, other.end)
@@ -48,7 +54,7 @@ class Span:
         return self.source.show(self)
 
 
-NOWHERE: Final = Span(Source("", "<built>"), 0, 0)
+NOWHERE: Final = Span(Source("", "<built>", internal=True), 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

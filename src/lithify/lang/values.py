@@ -16,7 +16,7 @@ from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.index_functions import IndexFunction
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, f32, i32
-from lithify.lang.syntax import NOWHERE, Span
+from lithify.lang.syntax import Span
 from lithify.lang.term import Term
 from lithify.lang.types import Index
 
@@ -31,10 +31,11 @@ class FreeName:
 
     def unknown(self) -> ParseError:
         """The error of using the name as a value."""
-        close = difflib.get_close_matches(self.name, self.known, 3)
+        close = difflib.get_close_matches(self.name, dict.fromkeys(self.known), 3)
+        close.sort(key=lambda name: sorted(name) != sorted(self.name))  # exchanged letters are the likeliest slip
         return ParseError(
             f"unknown name `{self.name}`",
-            where=None if self.span is NOWHERE else str(self.span),
+            where=str(self.span) if self.span.shown else None,
             hint=f"did you mean {' or '.join(close)}?" if close else None,
         )
 
@@ -135,6 +136,21 @@ class TupleValue:
 
 
 @dataclass(frozen=True, slots=True)
+class LiteralArray:
+    """An array literal all of whose elements are numbers without a type."""
+
+    items: tuple[Numeral | LiteralArray, ...]
+
+    def default_type(self) -> Scalar:
+        """The elements' type where the context gives none."""
+        types = [item.default_type() for item in self.items]
+        return next((t for t in types if t.is_float), types[0])
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(map(str, self.items)) + "]"
+
+
+@dataclass(frozen=True, slots=True)
 class Rearrangement:
     """An index function for any length: `stride s`, `reverse`; given to `reorder`."""
 
@@ -185,15 +201,18 @@ class FunctionValue:
             raise
 
 
-Value = Term | Numeral | TupleValue | FunctionValue | Rearrangement | PadMode
+Value = Term | Numeral | LiteralArray | TupleValue | FunctionValue | Rearrangement | PadMode
 
 
 def describe(value: Value) -> str:
-    """What a value is, for error messages."""
+    """What a value is, for error messages; raises ParseError for an unknown name, which is the cause then."""
     if isinstance(value, Term):
         return str(value.type)
     if isinstance(value, Numeral):
+        value.default_type()
         return f"the number {value}"
+    if isinstance(value, LiteralArray):
+        return f"the array {value}"
     if isinstance(value, TupleValue):
         return "(" + ", ".join(map(describe, value.items)) + ")"
     if isinstance(value, FunctionValue):
