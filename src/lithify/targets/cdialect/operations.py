@@ -114,7 +114,7 @@ VECTOR_OPERATIONS: Operations = {
     ("rem", UNSIGNED): _REMAINDER,
     **{(name, kind): call(name, 2) for name in ("min", "max") for kind in INTEGER},
     **{("not", kind): prefix("~") for kind in (*INTEGER, BOOL)},
-    ("neg", SIGNED): Template("as_{t}(0 - as_{u}({0}))", PRIMARY, (CHOICE,)),
+    ("neg", SIGNED): Template("as_{t}(-as_{u}({0}))", PRIMARY, (CHOICE,)),
     ("abs", SIGNED): Template("as_{t}(abs({0}))", PRIMARY, (CHOICE,)),
     ("and", BOOL): infix("&", BITS),
     ("or", BOOL): infix("|", BITS),

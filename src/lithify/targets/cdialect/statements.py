@@ -32,7 +32,7 @@ from lithify.targets.cdialect.names import KEYWORDS, Names
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import Text
 from lithify.targets.cdialect.values import ValuePrinter, shared_values
-from lithify.targets.cdialect.vectors import Scope, VectorPrinter, can_be_vector, store_text
+from lithify.targets.cdialect.vectors import VectorPrinter, can_be_vector, store_text
 
 INDENT = "  "
 
@@ -113,16 +113,28 @@ class KernelPrinter:
                 pass
 
     def _leaf(self, statement: Leaf) -> None:
+        shared = shared_values(statement.value)
         if statement.guard:
             self.line(f"if ({self.values.indices.conditions(statement.guard).text}) {{")
-        kept = self._name_shared(statement.value)
+        elif shared:
+            self.line("{")
+        kept = [self._keep(value) for value in shared]
         if isinstance(statement, Store):
             self.line(self._store(statement))
         else:
             self._atomic(statement)
-        self._forget(kept)
-        if statement.guard:
+        for value, name in zip(shared, kept, strict=True):
+            del self.values.named[id(value)]
+            self.names.release(name)
+        if statement.guard or shared:
             self.line("}")
+
+    def _keep(self, value: Value) -> str:
+        """A variable for a value that occurs more than once."""
+        name = self.names.fresh("shared")
+        self.line(f"const {self.dialect.types[computed(value.scalar)]} {name} = {self.values.value(value).text};")
+        self.values.named[id(value)] = Text(name)
+        return name
 
     def _store(self, statement: Store) -> str:
         place = self.values.places[statement.buffer]
@@ -140,22 +152,6 @@ class KernelPrinter:
             value = Text(f"({value.text}) ? -1 : 0")
         return f"{self.values.component(place, position)} = {value.text};"
 
-    def _name_shared(self, value: Value) -> list[tuple[int, str]]:
-        """Variables for the values that occur more than once."""
-        kept: list[tuple[int, str]] = []
-        for shared in shared_values(value):
-            name = self.names.fresh("shared")
-            type_ = self.dialect.types[computed(shared.scalar)]
-            self.line(f"const {type_} {name} = {self.values.value(shared).text};")
-            self.values.named[id(shared)] = Text(name)
-            kept.append((id(shared), name))
-        return kept
-
-    def _forget(self, kept: list[tuple[int, str]]) -> None:
-        for key, name in kept:
-            del self.values.named[key]
-            self.names.release(name)
-
     def _atomic(self, statement: AtomicUpdate) -> None:
         place = self.values.places[statement.buffer]
         if place.cells is not None:  # private: nobody else sees it
@@ -170,8 +166,8 @@ class KernelPrinter:
         (leaf,) = statement.body
         if self.dialect.vectors is not None:
             assert isinstance(leaf, Store)
-            scope = Scope(self.line, self.names.fresh, self.names.release)
-            VectorPrinter(self.values, scope, statement.variable, statement.width).store(leaf)
+            for text in VectorPrinter(self.values, self.names, statement.variable, statement.width).store(leaf):
+                self.line(text)
             return
         name = self.names.fresh(statement.variable.name)
         type_ = self.values.indices.declare(statement.variable, name)

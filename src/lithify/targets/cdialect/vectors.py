@@ -6,7 +6,7 @@ or 0 in integers, as wide as what was compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.targets.cdialect.dialect import Dialect, VectorForms, computed, is_rounded
 from lithify.targets.cdialect.indices import linear
+from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.operations import OPERATIONS
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import BITS, CHOICE, EQUALITY, PLUS, PRIMARY, RELATION, UNARY, Text
@@ -38,27 +39,21 @@ class Vector(NamedTuple):
     mask: int = 0
 
 
-class Scope:
-    """Where statements go, and the names for their temporaries."""
-
-    def __init__(self, line: Callable[[str], None], fresh: Callable[[str], str], release: Callable[[str], None]) -> None:
-        self.line, self.fresh, self.release = line, fresh, release
-
-
 class VectorPrinter:
-    """Writes one store for all lanes of a vector."""
+    """Writes one store for all lanes of a vector, as lines; its temporaries stand in a block of their own."""
 
-    def __init__(self, values: ValuePrinter, scope: Scope, lane: Variable, width: int) -> None:
+    def __init__(self, values: ValuePrinter, names: Names, lane: Variable, width: int) -> None:
         forms = values.dialect.vectors
         assert forms is not None
         self.forms: VectorForms = forms
         self.dialect: Dialect = values.dialect
-        self.values, self.scope, self.lane, self.width = values, scope, lane, width
+        self.values, self.names, self.lane, self.width = values, names, lane, width
+        self._lines: list[str] = []
         self._temporaries: list[str] = []
 
     # ---- statements -------------------------------------------------------------------------------------------
 
-    def store(self, statement: Store) -> None:
+    def store(self, statement: Store) -> list[str]:
         """buffer[index] := value for all lanes."""
         value = self.widened(self.value(statement.value))
         place = self.values.places[statement.buffer]
@@ -68,24 +63,20 @@ class VectorPrinter:
             if place.cells is not None:
                 self._assign(place, position.offset, value, own)
             elif not own and position.coefficient(self.lane) == 1 and self._storable(place):
-                self.scope.line(self._vector_store(place, position, value))
+                self._lines.append(self._vector_store(place, position, value))
             else:
                 self._scatter(place, position, value, own)
-        self.release()
-
-    def release(self) -> None:
-        """The temporaries of the statement are no longer needed."""
         for name in self._temporaries:
-            self.scope.release(name)
-        self._temporaries.clear()
+            self.names.release(name)
+        return ["{", *self._lines, "}"] if self._temporaries else self._lines
 
     @contextmanager
     def _under(self, guard: Guard) -> Iterator[None]:
         if guard:
-            self.scope.line(f"if ({self.values.indices.conditions(guard).text}) {{")
+            self._lines.append(f"if ({self.values.indices.conditions(guard).text}) {{")
         yield
         if guard:
-            self.scope.line("}")
+            self._lines.append("}")
 
     def _divide(self, guard: Guard) -> tuple[Guard, Guard]:
         """The conditions that are the same for all lanes, and the others."""
@@ -100,7 +91,7 @@ class VectorPrinter:
             text = f"select({name}, {value.text.text}, {mask.text})"
         else:
             text = value.text.text
-        self.scope.line(f"{name} = {text};")
+        self._lines.append(f"{name} = {text};")
 
     def _storable(self, place: Place) -> bool:
         storage = self.values.storage(place)
@@ -125,32 +116,32 @@ class VectorPrinter:
         everywhere = self._everywhere(guard) if contiguous else None
         if everywhere is not None:
             value = self._kept(value)
-            self.scope.line(f"if ({everywhere.text}) {{")
-            self.scope.line(self._vector_store(place, position, value))
-            self.scope.line("} else {")
+            self._lines.append(f"if ({everywhere.text}) {{")
+            self._lines.append(self._vector_store(place, position, value))
+            self._lines.append("} else {")
         elements = self._array(value, "lanes")
         with self._lane_loop(guard):
             index = self.values.indices.text(position)
             element = Text(f"{elements}[l]")
-            self.scope.line(store_text(self.values, place, index, self._scalar_from_array(element, value)))
+            self._lines.append(store_text(self.values, place, index, self._scalar_from_array(element, value)))
         if everywhere is not None:
-            self.scope.line("}")
+            self._lines.append("}")
 
     @contextmanager
     def _lane_loop(self, guard: Guard) -> Iterator[None]:
         """A loop over the lanes in which the lane has the name `l`."""
         indices = self.values.indices
-        name = self.scope.fresh("l")
+        name = self.names.fresh("l")
         type_ = indices.declare(self.lane, name)
-        self.scope.line(f"for ({type_} {name} = 0; {name} < {self.width}; ++{name}) {{")
+        self._lines.append(f"for ({type_} {name} = 0; {name} < {self.width}; ++{name}) {{")
         if guard:
-            self.scope.line(f"if ({indices.conditions(guard).text}) {{")
+            self._lines.append(f"if ({indices.conditions(guard).text}) {{")
         yield
         if guard:
-            self.scope.line("}")
-        self.scope.line("}")
+            self._lines.append("}")
+        self._lines.append("}")
         del indices.names[self.lane]
-        self.scope.release(name)
+        self.names.release(name)
 
     # ---- temporaries ------------------------------------------------------------------------------------------
 
@@ -162,21 +153,21 @@ class VectorPrinter:
         return vector.mask if vector.scalar is bool_ else computed(vector.scalar).bits
 
     def _temporary(self, wish: str) -> str:
-        name = self.scope.fresh(wish)
+        name = self.names.fresh(wish)
         self._temporaries.append(name)
         return name
 
     def _kept(self, vector: Vector) -> Vector:
         """The vector in a variable."""
         name = self._temporary("v")
-        self.scope.line(f"const {self._type(vector)}{self.width} {name} = {vector.text.text};")
+        self._lines.append(f"const {self._type(vector)}{self.width} {name} = {vector.text.text};")
         return vector._replace(text=Text(name))
 
     def _array(self, vector: Vector, wish: str) -> str:
         """The vector in a private array."""
         name = self._temporary(wish)
-        self.scope.line(f"{self._type(vector)} {name}[{self.width}];")
-        self.scope.line(self.forms.store.format(value=vector.text.text, address=name, width=self.width) + ";")
+        self._lines.append(f"{self._type(vector)} {name}[{self.width}];")
+        self._lines.append(self.forms.store.format(value=vector.text.text, address=name, width=self.width) + ";")
         return name
 
     def _from_array(self, name: str) -> Text:
@@ -297,14 +288,14 @@ class VectorPrinter:
             fill = Vector(self._as_mask(fill, 8), bool_, True, 8)
         whole = self._vector_load(place, position)
         name = self._temporary("v")
-        self.scope.line(f"{self._type(whole)}{self.width} {name};")
-        self.scope.line(f"if ({everywhere.text}) {{")
-        self.scope.line(f"{name} = {whole.text.text};")
-        self.scope.line("} else {")
+        self._lines.append(f"{self._type(whole)}{self.width} {name};")
+        self._lines.append(f"if ({everywhere.text}) {{")
+        self._lines.append(f"{name} = {whole.text.text};")
+        self._lines.append("} else {")
         elements = self._array(fill, "lanes")
         self._fill_array(elements, load, position)
-        self.scope.line(f"{name} = {self._from_array(elements).text};")
-        self.scope.line("}")
+        self._lines.append(f"{name} = {self._from_array(elements).text};")
+        self._lines.append("}")
         return whole._replace(text=Text(name))
 
     def _gather(self, load: Load, place: Place, position: Expr) -> Vector:
@@ -318,7 +309,7 @@ class VectorPrinter:
             elements = self._array(fill, "lanes")
         else:
             elements = self._temporary("lanes")
-            self.scope.line(f"{self._type(Vector(Text(''), load.scalar, True, mask))} {elements}[{self.width}];")
+            self._lines.append(f"{self._type(Vector(Text(''), load.scalar, True, mask))} {elements}[{self.width}];")
         self._fill_array(elements, load, position)
         return Vector(self._from_array(elements), load.scalar, True, mask)
 
@@ -327,7 +318,7 @@ class VectorPrinter:
             element = self.values.element(Load(load.buffer, load.index))
             lane = self.values.indices.names[self.lane]
             value = f"{element.within(CHOICE + 1)} ? -1 : 0" if load.scalar is bool_ else element.text
-            self.scope.line(f"{elements}[{lane}] = {value};")
+            self._lines.append(f"{elements}[{lane}] = {value};")
 
     def _everywhere(self, guard: Guard) -> Text | None:
         """The condition that all lanes hold, where the ends tell: each form is linear in the lane."""
@@ -348,10 +339,10 @@ class VectorPrinter:
         if slope is not None:
             return self.convert(Vector(self._ramp(value.index, slope, bits), own, True), value.scalar)
         elements = self._temporary("lanes")
-        self.scope.line(f"{self.dialect.types[own]} {elements}[{self.width}];")
+        self._lines.append(f"{self.dialect.types[own]} {elements}[{self.width}];")
         with self._lane_loop(()):
             text = self.values.indices.text(value.index, bits).text
-            self.scope.line(f"{elements}[{self.values.indices.names[self.lane]}] = {text};")
+            self._lines.append(f"{elements}[{self.values.indices.names[self.lane]}] = {text};")
         return self.convert(Vector(self._from_array(elements), own, True), value.scalar)
 
     def _ramp(self, e: Expr, slope: int, bits: int) -> Text:
@@ -379,10 +370,10 @@ class VectorPrinter:
                 parts.append(Text(f"{self._ramp(e, slope, bits).within(PLUS)} >= 0", RELATION))
                 continue
             elements = self._temporary("lanes")
-            self.scope.line(f"int {elements}[{self.width}];")
+            self._lines.append(f"int {elements}[{self.width}];")
             with self._lane_loop(()):
                 condition = self.values.indices.conditions((e,)).within(CHOICE + 1)
-                self.scope.line(f"{elements}[{self.values.indices.names[self.lane]}] = {condition} ? -1 : 0;")
+                self._lines.append(f"{elements}[{self.values.indices.names[self.lane]}] = {condition} ? -1 : 0;")
             parts.append(self._from_array(elements))
         text = parts[0] if len(parts) == 1 else Text(" & ".join(p.within(UNARY) for p in parts), BITS)
         return Vector(text, bool_, True, 32)
@@ -477,9 +468,9 @@ class VectorPrinter:
         type_ = f"{self.dialect.types[computed(target)]}{self.width}"
         if target is bool_:
             bits = computed(source).bits
-            return Vector(Text(f"{vector.text.within(PLUS)} != 0", EQUALITY), bool_, True, bits)
+            return Vector(Text(f"{vector.text.within(PLUS)} != ({self._type(vector)}{self.width})(0)", EQUALITY), bool_, True, bits)
         if source is bool_:
-            text = Text(f"convert_{type_}({vector.text.within(UNARY)} & 1)")
+            text = Text(f"convert_{type_}(-{vector.text.within(PRIMARY)})")
         elif computed(source) is computed(target):
             text = vector.text
         else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
 from lithify.lang.errors import LithifyError
 from lithify.targets.opencl.devices import OpenCLDevice
 
+MOST_COMPLAINTS = 5
 _DIVIDE_RIGHT = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
@@ -63,5 +65,11 @@ def binary_of(program: Any) -> bytes:
 
 
 def _message(device: OpenCLDevice, log: str, text: str) -> str:
-    numbered = "\n".join(f"{n:4} {line}" for n, line in enumerate(text.splitlines(), 1))
-    return f"{device.description} does not compile the generated kernel; please report this\n{log.strip()}\n{numbered}"
+    """The first complaints of the log, and the lines that they are about."""
+    lines = text.splitlines()
+    complaints = [line for line in log.splitlines() if "error" in line] or log.splitlines()
+    numbers = {int(n) for line in complaints[:MOST_COMPLAINTS] for n in re.findall(r":(\d+):\d+", line)}
+    shown = sorted({n + d for n in numbers for d in (-1, 0, 1)} & set(range(1, len(lines) + 1)))
+    numbered = [f"{n:5} {lines[n - 1]}" for n in shown]
+    first = f"{device.description} does not compile the generated kernel; please report this"
+    return "\n".join([first, *complaints[:MOST_COMPLAINTS], *numbered])

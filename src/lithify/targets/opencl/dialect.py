@@ -94,7 +94,7 @@ OPENCL = Dialect(
             load=Template("{pointer}[{index}] != 0", EQUALITY),
             store="{pointer}[{index}] = {value};",
             vector_load=Template("vload{width}(0, {address}) != (uchar{width})(0)", EQUALITY),
-            vector_store="vstore{width}(convert_uchar{width}(({value}) & 1), 0, {address});",
+            vector_store="vstore{width}(convert_uchar{width}(-({value})), 0, {address});",
         ),
         f16: Storage(
             parameter="half",
