@@ -18,7 +18,7 @@ import numpy as np
 from lithify.lang.errors import LaunchError
 from lithify.lang.scalars import SCALARS, Kind, Scalar, bf16, f8e4m3, f8e5m2, scalar_of_dtype
 from lithify.targets.base import Argument, Interface, Resident, size_function
-from lithify.targets.memory import Array, aligned_empty
+from lithify.targets.memory import MEMORY, Array, aligned_empty
 
 _DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
 _DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 13: "cuda (managed)"}
@@ -125,7 +125,7 @@ class Arguments:
             for p, shape_of in zip(self._results, self._result_shapes, strict=True)
         ]
         if out is None:
-            return [aligned_empty(s, p.dtype) for s, p in zip(shapes, self._results, strict=True)], []
+            return [MEMORY.array(s, p.dtype) for s, p in zip(shapes, self._results, strict=True)], []
         given = tuple(out) if isinstance(out, tuple | list) else (out,)
         if len(given) != len(shapes):
             raise LaunchError(

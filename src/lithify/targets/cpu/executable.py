@@ -16,7 +16,7 @@ from lithify.targets.cpu import policy
 from lithify.targets.cpu.engine import Library
 from lithify.targets.cpu.module import DISPATCH, POOL, Layout
 from lithify.targets.cpu.pool import Pool
-from lithify.targets.memory import WORKING_MEMORY, Array, address_of
+from lithify.targets.memory import MEMORY, Array, address_of
 
 _FORMAT = 1  # of the serialised form
 
@@ -151,7 +151,7 @@ class CpuExecutable(Executable):
         layout, frame = self._layout, run.frame
         threads = run.pool.threads if run.pool is not None else 1
         shared, own = len(layout.shared), [-(-n // policy.ALIGNMENT) * policy.ALIGNMENT for n in self._memory(sizes)]
-        block = WORKING_MEMORY.take(sum(own[:shared]) + threads * sum(own[shared:]))
+        block = MEMORY.take(sum(own[:shared]) + threads * sum(own[shared:]))
         place = address_of(block)
         for (slot, _), size in zip(layout.shared, own[:shared], strict=True):
             frame[slot] = place
@@ -165,7 +165,7 @@ class CpuExecutable(Executable):
         """Keep frame and memory for later calls."""
         self._free.append(run)
         if block is not None:
-            WORKING_MEMORY.give(block)
+            MEMORY.give(block)
 
 
 class _Entry:

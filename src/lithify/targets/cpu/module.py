@@ -16,14 +16,14 @@ from lithify.lang.errors import Rejected
 from lithify.lang.levels import LevelKind
 from lithify.targets.base import Dim, size_text
 from lithify.targets.cpu import policy
-from lithify.targets.cpu.analysis import has_parallel_loop, uses, walk, work
+from lithify.targets.cpu.analysis import has_parallel_loop, uses, work
 from lithify.targets.cpu.builder import Module, Value
 from lithify.targets.cpu.conversion import memory_kind, part_scalar
 from lithify.targets.cpu.statements import StatementEmitter
 
 POOL, DISPATCH, FIRST = 0, 1, 2  # slots of the frame
 
-_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n!0 = !{i32 1}\n'
+_ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }\n!0 = !{i32 1}\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,6 @@ class Layout:
     shared: tuple[tuple[int, Dim], ...]
     threads: tuple[tuple[int, Dim], ...]
     work: Dim
-    streams: bool
 
 
 @dataclass(slots=True)
@@ -70,6 +69,11 @@ def emit(program: ir.Program, streaming: bool) -> tuple[str, Layout]:
     return _ProgramEmitter(program, streaming).emit()
 
 
+def has_streams(program: ir.Program) -> bool:
+    """Whether something in the program is large enough to be written past the caches."""
+    return any(_streamed(kernel) for kernel in program.kernels)
+
+
 def bytes_of(buffer: ir.Buffer) -> Expr:
     """The bytes that a buffer takes."""
     total = const(buffer.scalar.bytes)
@@ -83,8 +87,8 @@ class _ProgramEmitter:
         self.program = program
         self.module = Module()
         self.slots = _Slots()
-        self.streamed = _streamed(program) if streaming else frozenset()
-        self.streams = False
+        self.streaming = streaming
+        self.streamed: frozenset[ir.Buffer] = frozenset()
         self.parts = 0
         self.work: list[Expr] = []
         self.shared: list[ir.Buffer] = []
@@ -117,7 +121,6 @@ class _ProgramEmitter:
             tuple((slots.buffers[b], size_text(bytes_of(b))) for b in self.shared),
             tuple((slots.buffers[b], size_text(bytes_of(b))) for b in self.per_thread),
             self._work_text(),
-            self.streams,
         )
         return self.module.text() + _ATTRIBUTES, layout
 
@@ -140,6 +143,7 @@ class _ProgramEmitter:
             )
         pieces = list(_pieces(kernel.body))
         self._place_scratch(kernel, pieces)
+        self.streamed = _streamed(kernel) if self.streaming else frozenset()
         self._block(kernel.body)
 
     def _place_scratch(self, kernel: ir.Kernel, pieces: list[tuple[ir.Block, bool]]) -> None:
@@ -271,7 +275,6 @@ class _ProgramEmitter:
             frame.close()
         if inner.streams:
             inner.fence()
-            self.streams = True
         inner.line("ret void")
         outer.line(f"call void @{name}.body({', '.join(arguments)})")
         outer.line("ret void")
@@ -300,7 +303,7 @@ class _ProgramEmitter:
 
     def _alignment(self, buffer: ir.Buffer) -> int:
         """Callers' arrays promise no more than their elements' alignment, unless results are streamed."""
-        return _known_alignment(buffer, bool(self.streamed))
+        return _known_alignment(buffer, self.streaming)
 
     def _buffer_address(self, buffer: ir.Buffer, b: StatementEmitter) -> Value:
         slot = self.slots.buffers[buffer]
@@ -363,11 +366,8 @@ def _on_stack(b: StatementEmitter, buffer: ir.Buffer, number: int) -> Value:
     return Value(b, "ptr", 0, f"%t{number}")
 
 
-def _streamed(program: ir.Program) -> frozenset[ir.Buffer]:
-    """Large results that the program never reads."""
-    read: set[ir.Buffer] = set()
-    for kernel in program.kernels:
-        read.update(uses(kernel.body).read)
-        read.update(s.buffer for s in walk(kernel.body) if isinstance(s, ir.AtomicUpdate))
-    sizes = {b: bytes_of(b).constant for b in program.results}
-    return frozenset(b for b, size in sizes.items() if size and size >= policy.STREAMED_BYTES and b not in read)
+def _streamed(kernel: ir.Kernel) -> frozenset[ir.Buffer]:
+    """Large buffers that the kernel writes and does not read."""
+    use = uses(kernel.body)
+    sizes = {b: bytes_of(b).constant for b in use.written if b.role in ("output", "temporary") and b not in use.read}
+    return frozenset(b for b, size in sizes.items() if size and size >= policy.STREAMED_BYTES)

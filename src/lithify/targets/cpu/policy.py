@@ -11,8 +11,10 @@ COSTLY = {"exp": 12, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 20, "er
 # Pieces of a parallel loop a thread takes in turn, so that a delayed thread leaves work to the others.
 PIECES = 8
 
-# Results of at least this many bytes, which the caches cannot hold, are written past them.
-STREAMED_BYTES = 64 << 20
+# Results and temporaries of at least this many bytes, which the caches would not hold until they are read, are written
+# past them: a third faster for copies on Zen 5, because the lines are not fetched before they are overwritten.
+STREAMED_BYTES = 32 << 20
+LEAST_STREAMED_STORE = 32  # bytes; narrower stores do not fill lines fast enough
 
 # Private arrays above this size are allocated per thread rather than on the stack.
 LARGEST_ON_STACK = 1 << 16

@@ -8,7 +8,7 @@ from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.scalars import Kind, Scalar, bool_, f32, f64
-from lithify.targets.cpu import operators
+from lithify.targets.cpu import operators, policy
 from lithify.targets.cpu.builder import Module, Value, suffix
 from lithify.targets.cpu.conversion import Parts, memory_kind, part_scalar
 from lithify.targets.cpu.expressions import Access, Emitter
@@ -296,10 +296,10 @@ def to_memory(value: Value, scalar: Scalar) -> Value:
 
 
 def _whole_lines(value: Value, align: int) -> bool:
-    """Whether a store past the caches would be of full, aligned vectors of at least 16 bytes."""
+    """Whether a store is of a full, aligned vector, as stores past the caches have to be."""
     width = {"half": 2, "float": 4, "double": 8}.get(value.kind) or int(value.kind[1:]) // 8
     size = width * value.lanes
-    return size >= 16 and align % min(size, 64) == 0
+    return size >= policy.LEAST_STREAMED_STORE and align % min(size, 64) == 0
 
 
 def _atomic_operation(name: str, scalar: Scalar) -> str | None:

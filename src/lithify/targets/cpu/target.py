@@ -9,7 +9,7 @@ from lithify.targets.base import Target, interface_of
 from lithify.targets.cache import CACHE
 from lithify.targets.cpu import engine, runtime
 from lithify.targets.cpu.executable import CpuExecutable
-from lithify.targets.cpu.module import emit
+from lithify.targets.cpu.module import emit, has_streams
 from lithify.targets.cpu.pool import Pool, pool_of, thread_count
 
 
@@ -33,8 +33,7 @@ class CpuTarget(Target):
         """Machine code for this CPU."""
         text, layout = emit(program, streaming=False)
         plain = engine.compile_text(text)
-        past_caches, streaming_layout = emit(program, streaming=True)
-        streaming = engine.compile_text(past_caches) if streaming_layout.streams else None
+        streaming = engine.compile_text(emit(program, streaming=True)[0]) if has_streams(program) else None
         return CpuExecutable(interface_of(program), layout, plain, streaming, self._pool())
 
     def load(self, data: bytes) -> CpuExecutable:
