@@ -6,15 +6,13 @@ vectors; reductions get independent accumulators, one a lane of a few vectors. L
 
 from __future__ import annotations
 
-from math import ceil
-
 from lithify.lang.algebra import algebra_of
 from lithify.lang.levels import HEAP, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Path, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Path, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.strategist import Choice, Strategist
 from lithify.lowering.work import body_of, elements, length_of, work
 from lithify.machine import DeviceModel
@@ -76,30 +74,27 @@ class CpuStrategist(Strategist):
     def _fused(self, m: Term, path: Path, nest: tuple[Level, ...]) -> Choice | None:
         """A map over a map that is no mere view of it: one loop, each element computed once."""
         xs = m.args[1]
-        if xs.kind == "zip" and any(a.kind == "map" and a["level"] is None and not is_lazy(a.args[0]) for a in xs.args):
+        if xs.kind == "zip" and any(a.kind == "map" and a["level"] is None and _is_loop(a) for a in xs.args):
             return Choice((*path, 1), zip_of_maps)
         if xs.kind != "map" or xs["level"] is not None:
             return None
-        several = uses(m.args[0].args[0]) > 1
-        if not several:
+        if uses(m.args[0].args[0]) <= 1 or not has_work(xs.args[0]):
             return Choice(path, map_fusion)
         if is_scalar(_element(xs)):
             return Choice(path, fuse_named)
         return Choice(path, fuse_stored(_memory_for(_element(xs), nested=True)))
 
     def _without_borders(self, m: Term) -> Strategy | None:
-        """The interior of a loop that reads padding, apart from its ends; along vectors in whole vectors."""
+        """The interior of a nest that reads padding, apart from its ends: its rows are free of conditions.
+
+        (The ends of rows are cut off by the kernel passes.) What the nest reads is named twice more by this, so it may
+        be nothing but a view.
+        """
         low, high = self.loops.borders(m)
-        n = length_of(m)
-        if low + high == 0:
+        inner = length_of(m) - low - high
+        if low + high == 0 or is_scalar(_element(m)) or has_work(m.args[1]) or inner < low + high:
             return None
-        if is_scalar(_element(m)):
-            lanes = self._lanes(m)
-            low = ceil(low / lanes) * lanes
-            inner = (n - low - high) // lanes * lanes
-        else:
-            inner = n - low - high
-        return cut_borders(low, inner) if 2 * inner > n else None
+        return cut_borders(low, inner)
 
     def _spread(self, m: Term) -> Strategy:
         """Over the threads: whole iterations of a nest, or pieces of a flat loop."""
@@ -229,6 +224,11 @@ def _memory_for(type_: Type, *, nested: bool) -> Memory:
     if not nested:
         return HEAP
     return PRIVATE if elements(type_) * 8 <= PRIVATE_BYTES else THREAD
+
+
+def _is_loop(m: Term) -> bool:
+    """More than a view and scalar operators: the map has loops of its own, or rows that it computes."""
+    return not is_lazy(m.args[0]) or (not is_scalar(_element(m)) and has_work(m.args[0]))
 
 
 def _has_lanes(r: Term) -> bool:

@@ -40,6 +40,6 @@ def loops_of(program: Term) -> Loops:
     try:
         plain = PlainStrategist().settle(Derivation(program)).term
         parameters = sorted((t for t in subterms(plain) if t.kind == "param"), key=lambda t: str(t["name"]))
-        return Loops(translate(plain, parameters))
+        return Loops(translate(plain, parameters, passes=()))
     except LithifyError:
         return Loops(None)
