@@ -105,7 +105,8 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
     def kernels() -> Any:
         from lithify.kernel.evaluator import run
 
-        return run(specialisation.kernels, flatten(values))
+        program_ = specialisation.kernels
+        return run(program_, dict(zip([b.name for b in program_.parameters], flatten(values), strict=True)))
 
     level("the program in its own types", lambda: evaluate(elaborated.term, inputs, exact=False))
     level("the lowered program", lambda: evaluate(specialisation.lowered.term, inputs))

@@ -159,9 +159,11 @@ def _look_opencl() -> Iterator[DeviceStatus]:
 
 
 def _look_c() -> Iterator[DeviceStatus]:
+    from lithify.targets.c.compiler import version
+
     try:
         found = _c("")
-        yield DeviceStatus("c", f"plain C11, compiled with {found.target.fingerprint()}", found)
+        yield DeviceStatus("c", f"plain C11, compiled with {version()}", found)
     except LithifyError as error:
         yield DeviceStatus("c", "plain C11 through the system's compiler", None, error.message, error.hint or "")
 

@@ -54,6 +54,11 @@ class Program:
         return self.origin.parameters
 
     @property
+    def annotated(self) -> bool:
+        """Whether the types of all parameters are written, so that none need to be given to look at the program."""
+        return self.origin.annotated
+
+    @property
     def device(self) -> Device:
         """Where the program runs. Raises LaunchError where there is no such device."""
         return device(self._device_name)

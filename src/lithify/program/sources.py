@@ -13,6 +13,7 @@ from lithify.program.arguments import Described, decide, type_of_syntax
 
 if TYPE_CHECKING:
     from lithify.lang.module import Definition, Elaborated
+    from lithify.lang.syntax import TypeSyntax
     from lithify.program.module import Text
 
 Sizes = tuple[tuple[str, int], ...]
@@ -28,12 +29,17 @@ class Source(Protocol):
         """The names of the parameters, in the order of a call."""
         ...
 
+    @property
+    def annotated(self) -> bool:
+        """Whether the parameters' types are all written."""
+        ...
+
     def key(self, described: Sequence[Described], sizes: Sizes) -> str:
         """Text that identifies what the program means for such arguments, for the disk cache."""
         ...
 
     def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
-        """The program's term for such arguments."""
+        """The program's term for such arguments; without any, for the written types, over symbolic sizes."""
         ...
 
 
@@ -47,12 +53,19 @@ class TextSource:
     def parameters(self) -> tuple[str, ...]:
         return tuple(self.text.parameters[self.name])
 
+    @cached_property
+    def annotated(self) -> bool:
+        return all(type_ is not None for type_ in _annotations(self.text.module[self.name]))
+
     def key(self, described: Sequence[Described], sizes: Sizes) -> str:
         return f"{self.text.digest} {self.name}"
 
     def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
         definition = self.text.module[self.name]
-        return definition.elaborate(decide(described, _declared(definition)), dict(sizes))
+        if not described and self.annotated:
+            return definition.elaborate(None, dict(sizes))
+        declared = [None if a is None else type_of_syntax(a) for a in _annotations(definition)]
+        return definition.elaborate(decide(described, declared), dict(sizes))
 
 
 class FunctionSource:
@@ -79,15 +92,15 @@ class FunctionSource:
         return build(self.function, decide(described, declared(self.function)), dict(sizes))
 
 
-def _declared(definition: Definition) -> list[Type | None]:
-    """The types that are written for a definition's parameters, as far as they do not depend on the arguments."""
+def _annotations(definition: Definition) -> list[TypeSyntax | None]:
+    """The types that are written for a definition's parameters; None where there is none."""
     from lithify.lang.syntax import FunctionType, Lambda, NamePattern, ParameterPattern
 
     written = definition.syntax.annotation
     if written is not None:
-        types: list[Type | None] = []
+        types: list[TypeSyntax | None] = []
         while isinstance(written, FunctionType):
-            types.append(type_of_syntax(written.parameter))
+            types.append(written.parameter)
             written = written.result
         return types
     patterns: list[ParameterPattern] = []
@@ -95,5 +108,4 @@ def _declared(definition: Definition) -> list[Type | None]:
     while isinstance(body, Lambda):
         patterns += body.parameters
         body = body.body
-    annotations = [p.annotation if isinstance(p, NamePattern) else None for p in patterns]
-    return [None if a is None else type_of_syntax(a) for a in annotations]
+    return [p.annotation if isinstance(p, NamePattern) else None for p in patterns]

@@ -1,0 +1,193 @@
+"""The commands and their options. What each does is in the module of its name, imported when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from lithify.cli.options import Arguments, DeviceName, Reference, Seed, Sizes, StrategyName
+
+app = typer.Typer(
+    name="lithify",
+    help="Write a tensor computation once as a functional program; derive fast kernels for it by checked rewriting.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+cache_app = typer.Typer(help="Compiled kernels that are kept on disk.", no_args_is_help=True)
+app.add_typer(cache_app, name="cache")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from lithify.version import __version__
+
+        print(f"lithify {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Nothing of its own."""
+
+
+@app.command()
+def run(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    out: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="FILE", help="write the result: .npy or an image"),
+    ] = None,
+    device: DeviceName = None,
+    strategy: StrategyName = None,
+    time: Annotated[bool, typer.Option("--time", help="measure it")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Run a program on arrays, images and numbers."""
+    from lithify.cli.run import run_program
+
+    run_program(program, arg or [], size or [], out or [], device, strategy, time, seed)
+
+
+@app.command()
+def check(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    device: DeviceName = None,
+    strategy: StrategyName = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="execute every level of the compilation on small data and compare")
+    ] = False,
+    seed: Seed = 0,
+) -> int:
+    """Check a program's types, or (--values) that every level of its compilation computes the same."""
+    from lithify.cli.check import check_program
+
+    return check_program(program, arg or [], size or [], device, strategy, values, seed)
+
+
+@app.command()
+def derive(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    device: DeviceName = None,
+    strategy: StrategyName = None,
+    steps: Annotated[bool, typer.Option("--steps", help="show what each step rewrites")] = False,
+    programs: Annotated[bool, typer.Option("--programs", help="show the whole program after each step")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="compare values before and after each step (small sizes)")
+    ] = False,
+    save: Annotated[Optional[str], typer.Option("--save", metavar="FILE", help="write the derivation")] = None,  # noqa: UP045
+    replay: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--replay", metavar="FILE", help="follow a derivation that was written"),
+    ] = None,
+) -> None:
+    """Show the rewriting that takes a program to its lowered form."""
+    from lithify.cli.derive import derive_program
+
+    derive_program(program, arg or [], size or [], device, strategy, steps, programs, verify, save, replay)
+
+
+@app.command()
+def source(
+    program: Reference,
+    target: Annotated[
+        str, typer.Option("--target", "-t", help="cpu (LLVM), asm, opencl, c, or program, lowered, kernel")
+    ] = "cpu",
+    arg: Arguments = None,
+    size: Sizes = None,
+    strategy: StrategyName = None,
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--out", "-o", metavar="FILE", help="write it there"),
+    ] = None,
+) -> None:
+    """Print what a program becomes: a lowered program, kernels, or the text for a target's compiler."""
+    from lithify.cli.source import print_source
+
+    print_source(program, target, arg or [], size or [], strategy, out)
+
+
+@app.command()
+def rules(
+    name: Annotated[Optional[str], typer.Argument(help="a rule, for its page; none lists them")] = None,  # noqa: UP045
+    family: Annotated[Optional[str], typer.Option("--family", help="list one family")] = None,  # noqa: UP045
+) -> None:
+    """List the rewrite rules, or show one: its law, conditions and examples."""
+    from lithify.cli.rules import list_rules, show_rule
+
+    if name is None:
+        list_rules(family)
+    else:
+        show_rule(name)
+
+
+@app.command()
+def strategies() -> None:
+    """List the named strategies."""
+    from lithify.cli.rules import list_strategies
+
+    list_strategies()
+
+
+@app.command()
+def devices() -> None:
+    """List the devices of this machine, and why others are missing."""
+    from lithify.cli.devices import list_devices
+
+    list_devices()
+
+
+@app.command()
+def bench(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    device: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--device", "-d", metavar="DEVICE", help="repeat it to compare devices"),
+    ] = None,
+    strategy: StrategyName = None,
+    reference: Annotated[bool, typer.Option(help="time the reference evaluator (NumPy), too")] = True,
+    seed: Seed = 0,
+) -> None:
+    """Time a program and relate it to the machine's bound."""
+    from lithify.cli.bench import bench_program
+
+    bench_program(program, arg or [], size or [], device or ["cpu"], strategy, reference, seed)
+
+
+@app.command()
+def doctor() -> int:
+    """Find out what works on this machine, and how to enable the rest."""
+    from lithify.cli.doctor import examine
+
+    return examine()
+
+
+@cache_app.command("stats")
+def cache_stats() -> None:
+    """What the cache holds."""
+    from lithify.cli.cache import show_cache
+
+    show_cache()
+
+
+@cache_app.command("clear")
+def cache_clear() -> None:
+    """Remove everything from the cache."""
+    from lithify.cli.cache import clear_cache
+
+    clear_cache()

@@ -1,0 +1,65 @@
+"""`lithify check`: types; with --values, every level of the compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lithify.cli.console import out, working
+from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.main import BROKEN
+from lithify.cli.programs import SUFFIX, find_module, find_program, split_reference
+from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    from lithify.program import Program
+
+
+def check_program(
+    reference: str,
+    arguments: Sequence[str],
+    sizes: Sequence[str],
+    device: str | None,
+    strategy: str | None,
+    values: bool,
+    seed: int,
+) -> int:
+    """Print the types of a program, or of all programs of a file; the exit code."""
+    fixed = read_sizes(sizes)
+    place, name = split_reference(reference)
+    if place.endswith(SUFFIX) and not name and not arguments and not values:
+        return _check_file(place, fixed)
+    program = find_program(reference).by(strategy)
+    if device is not None:
+        program = program.on(device)
+    if not arguments and not values:
+        print(_signature(program, fixed))
+        return 0
+    given = read_arguments(program, arguments, seed, types=True)
+    if not values:
+        types, result = program.types(*given, sizes=fixed)
+        print(f"{program.name} : {' -> '.join(map(str, (*types, result)))}")
+        return 0
+    with working(f"executing every level of {program.name}"):
+        found = program.check(*given, sizes=fixed)
+    out().print(str(found))
+    return 0 if found else BROKEN
+
+
+def _check_file(path: str, sizes: dict[str, int]) -> int:
+    """Every program of a file: its type where annotations give it, else what its parameters are."""
+    module = find_module(path)
+    for program in module.values():
+        print(_signature(program, sizes))
+    if not len(module):
+        raise LithifyError(f"{path} defines no program")
+    return 0
+
+
+def _signature(program: Program, sizes: dict[str, int]) -> str:
+    """`dot : n.f32 -> n.f32 -> f32`, or the parameters of a template, whose types the arguments give."""
+    if program.annotated:
+        types, result = program.types(sizes=sizes)
+        return f"{program.name} : {' -> '.join(map(str, (*types, result)))}"
+    parameters = ", ".join(program.parameters)
+    return f"{program.name} : for any types of {parameters} that fit" if parameters else f"{program.name} : a template"

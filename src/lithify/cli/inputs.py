@@ -1,0 +1,281 @@
+"""Arguments and sizes as they are written on the command line.
+
+An argument is `[name=]value[,type]`, its value one of
+
+* a number: `2.5`, `3`, `1e-3`, `1+2j`, `true`, `inf`;
+* made data: `random:1024x512,f32` (between 0 and 1), `zeros:..`, `ones:..`, `range:..`;
+* a file: `data.npy`, `photo.png` (grey, between 0 and 1, rows first), `photo.png,rgb`, `photo.png,u8`;
+* where only types matter, a type: `1024.512.f32`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lithify.lang.scalars import Scalar
+    from lithify.lang.types import Type
+    from lithify.program import Program
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
+_NAME = re.compile(r"([^\W\d]\w*'*)=(.*)", re.DOTALL)
+_MADE = re.compile(r"(random|zeros|ones|range):(.*)")
+_TYPE = re.compile(r"(?:\w+\.)*\w+")
+_FORMS = "an argument is a number, random:1024x512,f32, a .npy file or an image"
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def read_arguments(program: Program, written: Sequence[str], seed: int, *, types: bool = False) -> tuple[Any, ...]:
+    """The arguments of a call, in the order of the parameters; `types`: types will do. Raises LithifyError."""
+    from numpy.random import default_rng
+
+    random = default_rng(seed)
+    names = program.parameters
+    in_order: list[Any] = []
+    by_name: dict[str, Any] = {}
+    for position, text in enumerate(written):
+        name, value = _split_name(text, names)
+        label = name or (names[position] if position < len(names) else f"argument {position + 1}")
+        try:
+            read = _read(value, random, types)
+        except LithifyError as error:
+            error.message = f"--arg {label}: {error.message}" if name or names else f"--arg: {error.message}"
+            raise
+        if not name:
+            if by_name:
+                raise LithifyError(f"--arg {text} has no name, but follows arguments that have one")
+            in_order.append(read)
+        elif name in by_name:
+            raise LithifyError(f"--arg {name} is given twice")
+        else:
+            by_name[name] = read
+    return _complete(program, in_order, by_name)
+
+
+def _complete(program: Program, in_order: list[Any], by_name: dict[str, Any]) -> tuple[Any, ...]:
+    names = program.parameters
+    takes = f"{program.name} takes {', '.join(names)}" if names else f"the parameters of {program.name} have no names"
+    unknown = [n for n in by_name if n not in names]
+    if unknown:
+        raise LithifyError(f"{program.name} has no parameter {', '.join(unknown)}", hint=takes)
+    if len(in_order) > len(names) and by_name:
+        raise LithifyError(f"{len(in_order)} arguments without a name are too many", hint=takes)
+    given = dict(zip(names, in_order, strict=False))
+    twice = [n for n in by_name if n in given]
+    if twice:
+        raise LithifyError(f"{', '.join(twice)} is given twice, by name and in order", hint=takes)
+    given |= by_name
+    missing = [n for n in names if n not in given]
+    if missing:
+        what = ", ".join(missing)
+        raise LithifyError(f"no argument is given for {what}", hint=f"{takes}; add --arg {missing[0]}=.. ({_FORMS})")
+    return (*[given[n] for n in names], *in_order[len(names) :])
+
+
+def _split_name(text: str, names: Iterable[str]) -> tuple[str, str]:
+    match = _NAME.fullmatch(text)
+    if match is None or (match[1] not in names and Path(text).exists()):
+        return "", text
+    return match[1], match[2]
+
+
+def _read(text: str, random: np.random.Generator, types: bool) -> Any:
+    text = text.strip()
+    made = _MADE.fullmatch(text)
+    if made is not None:
+        return _made(made[1], made[2], random)
+    if Path(text).is_file():
+        return _file(text, "")
+    value, comma, suffix = text.rpartition(",")
+    if comma and Path(value).is_file():
+        return _file(value, suffix.strip())
+    number = _number(value if comma else text)
+    if number is not None:
+        return number if not comma else _converted_number(number, _scalar(suffix))
+    if _looks_like_a_file(value if comma else text):
+        raise LithifyError(f"there is no file {value if comma else text}", hint=_nearby(value if comma else text))
+    if _TYPE.fullmatch(text):
+        return _type(text, types)
+    raise LithifyError(f"`{text}` is no argument", hint=_FORMS)
+
+
+def _type(text: str, types: bool) -> Type:
+    from lithify.program.arguments import read_type
+
+    last = text.rpartition(".")[2]
+    from lithify.lang.scalars import SCALARS
+
+    if last not in SCALARS:
+        raise LithifyError(f"`{text}` is no argument", hint=_FORMS)
+    found = read_type(text)
+    if not types:
+        shape = "x".join(text.split(".")[:-1])
+        hint = f"make data of it: random:{shape},{last}" if shape else "give a number"
+        raise LithifyError(f"`{text}` is a type, a value is needed", hint=hint)
+    return found
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _number(text: str) -> bool | int | float | complex | None:
+    if text in ("true", "false"):
+        return text == "true"
+    for read in (int, float, complex):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _converted_number(number: complex, scalar: Scalar) -> Any:
+    import numpy as np
+
+    whole = not isinstance(number, complex) and (math.isfinite(number) and number == int(number))
+    if scalar.is_integer and not (whole and scalar.limits[0] <= int(number.real) <= scalar.limits[1]):
+        raise LithifyError(f"{number} is not a value of {scalar}")
+    if isinstance(number, complex) and not scalar.is_complex:
+        raise LithifyError(f"{number} is not a value of {scalar}")
+    return np.asarray(number).astype(scalar.dtype)[()]
+
+
+def _scalar(name: str) -> Scalar:
+    from lithify.lang.scalars import SCALARS
+
+    name = name.strip()
+    if name not in SCALARS:
+        import difflib
+
+        close = difflib.get_close_matches(name, SCALARS, 2)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"the types are {', '.join(SCALARS)}"
+        raise LithifyError(f"there is no scalar type `{name}`", hint=hint)
+    return SCALARS[name]
+
+
+# ---- made data -------------------------------------------------------------------------------------------------------
+
+
+def _made(kind: str, rest: str, random: np.random.Generator) -> Array:
+    import numpy as np
+
+    from lithify.program.check import sample
+
+    shape_text, _, name = rest.partition(",")
+    scalar = _scalar(name or "f32")
+    shape = tuple([_dimension(part, f"{kind}:{rest}") for part in shape_text.split("x")])
+    if math.prod(shape) * scalar.bytes > 1 << 46:
+        raise LithifyError(f"{kind}:{rest} has {math.prod(shape)} elements, more than fit into any memory")
+    make: dict[str, Callable[[], Array]] = {
+        "random": lambda: sample(scalar, random, shape),
+        "zeros": lambda: np.zeros(shape, scalar.dtype),
+        "ones": lambda: np.ones(shape, scalar.dtype),
+        "range": lambda: np.arange(math.prod(shape)).reshape(shape).astype(scalar.dtype),
+    }
+    return make[kind]()
+
+
+def _dimension(text: str, of: str) -> int:
+    if not text.strip().isdecimal():
+        raise LithifyError(f"`{text}` in `{of}` is not a length", hint="write random:1024x512,f32")
+    return int(text)
+
+
+def read_sizes(written: Sequence[str]) -> dict[str, int]:
+    """The sizes of `--size blockSize=128`. Raises LithifyError."""
+    sizes: dict[str, int] = {}
+    for text in written:
+        match = _NAME.fullmatch(text)
+        if match is None:
+            raise LithifyError(f"--size {text} has no name", hint="write --size blockSize=128")
+        name, value = match[1], match[2].strip()
+        if not value.isdecimal():
+            raise LithifyError(f"--size {name}={value}: a size is a whole number, 0 or more")
+        if name in sizes:
+            raise LithifyError(f"--size {name} is given twice")
+        sizes[name] = int(value)
+    return sizes
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def _looks_like_a_file(text: str) -> bool:
+    return "/" in text or Path(text).suffix.lower() in IMAGES | {".npy", ".npz"}
+
+
+def _nearby(text: str) -> str | None:
+    import difflib
+
+    path = Path(text)
+    if not path.parent.is_dir():
+        return f"there is no directory {path.parent}"
+    names = [p.name for p in path.parent.iterdir() if p.suffix.lower() in IMAGES | {".npy"}]
+    close = difflib.get_close_matches(path.name, names, 3)
+    return f"did you mean {' or '.join(close)}?" if close else None
+
+
+def _file(name: str, suffix: str) -> Array:
+    path = Path(name)
+    if path.suffix.lower() == ".npy":
+        return _converted(_npy(path), suffix, name)
+    if path.suffix.lower() in IMAGES:
+        return _image(path, suffix)
+    raise LithifyError(f"{name} is neither a .npy file nor an image", hint=f"images end in {', '.join(sorted(IMAGES))}")
+
+
+def _npy(path: Path) -> Array:
+    import numpy as np
+
+    try:
+        array: Array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
+        raise LithifyError(
+            f"{path} cannot be read as a .npy file: {reason}", hint="write it with numpy.save"
+        ) from error
+    return array.astype(array.dtype.newbyteorder("=")) if not array.dtype.isnative else array
+
+
+def _converted(array: Array, suffix: str, name: str) -> Array:
+    if not suffix:
+        return array
+    scalar = _scalar(suffix)
+    if array.dtype.kind == "c" and not scalar.is_complex:
+        raise LithifyError(f"{name} holds complex numbers, which {scalar} cannot")
+    return array.astype(scalar.dtype)
+
+
+def _image(path: Path, suffix: str) -> Array:
+    """An image: rows, columns (and for `rgb` the three channels)."""
+    import numpy as np
+
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise LithifyError(f"{path}: images need Pillow", hint="pip install 'lithify[images]'") from error
+    try:
+        with Image.open(path) as image:
+            wide = image.mode in ("I", "I;16", "F")
+            pixels = np.asarray(image if wide and suffix != "rgb" else image.convert("RGB" if suffix == "rgb" else "L"))
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise LithifyError(f"{path} is not an image that can be read: {error}") from error
+    if suffix in ("", "rgb", "grey", "gray"):
+        largest = {"u": float(np.iinfo(pixels.dtype).max)} if pixels.dtype.kind == "u" else {"i": 65535.0}
+        return (pixels / largest.get(pixels.dtype.kind, 1.0)).astype(np.float32)
+    scalar = _scalar(suffix)
+    if scalar.is_float:
+        return (pixels / 255).astype(scalar.dtype)
+    return pixels.astype(scalar.dtype)

@@ -1,0 +1,28 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+Reference = Annotated[str, typer.Argument(metavar="PROGRAM", help="FILE.lift, FILE.lift:name or module:name")]
+Arguments = Annotated[
+    Optional[list[str]],  # noqa: UP045  (typer reads the annotation)
+    typer.Option(
+        "--arg", "-a", metavar="[NAME=]VALUE", help="file.npy, image.png, 2.5, random:1024x512,f32; repeat it"
+    ),
+]
+Sizes = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--size", "-s", metavar="NAME=N", help="a size that does not follow from the arguments"),
+]
+DeviceName = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--device", "-d", metavar="DEVICE", help="cpu, opencl:0, c (see `lithify devices`)"),
+]
+StrategyName = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--strategy", metavar="NAME", help="lower by a named strategy instead of the device's default"),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="of random data")]

@@ -1,0 +1,55 @@
+"""`lithify run`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from lithify.cli.console import note, working
+from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.outputs import check_outputs, describe, text_of, write_results
+from lithify.cli.programs import find_program
+
+
+def run_program(
+    reference: str,
+    arguments: Sequence[str],
+    sizes: Sequence[str],
+    outputs: Sequence[str],
+    device: str | None,
+    strategy: str | None,
+    timed: bool,
+    seed: int,
+) -> None:
+    """Run a program; print its result, or write it to files."""
+    from lithify.program.arguments import flatten
+
+    program = find_program(reference).by(strategy)
+    if device is not None:
+        program = program.on(device)
+    fixed = read_sizes(sizes)
+    check_outputs(outputs)
+    values = read_arguments(program, arguments, seed)
+    with working(f"{program.name} on {program.device}"):
+        result = program(*values, sizes=fixed)
+    results: list[Any] = flatten([result])
+    if outputs:
+        for line in write_results(results, outputs):
+            note(line)
+    else:
+        for each in results:
+            print(text_of(each))
+        note(f"{program.name} : {', '.join(map(describe, results))} on {program.device}")
+    if timed:
+        _time(program.specialise(*values, sizes=fixed), values)
+
+
+def _time(specialisation: Any, values: Sequence[Any]) -> None:
+    from lithify.program.explain import duration, timings
+
+    with working("measuring"):
+        seconds = timings(specialisation, values)
+    low, _, high = statistics.quantiles(seconds, n=4)
+    middle = statistics.median(seconds)
+    note(f"time: {duration(middle)} ({duration(low)} .. {duration(high)}, median and quartiles of {len(seconds)} runs)")
