@@ -23,7 +23,7 @@ from lithify.rules.lowering import (
     bind_memory,
     copy_loop,
     copy_vectors,
-    cut,
+    copy_vectors_rest,
     cut_borders,
     fuse_named,
     fuse_stored,
@@ -196,10 +196,8 @@ class CpuStrategist(Strategist):
             return Choice(path, copy_loop(PAR if spread else UNROLL if n <= 8 and elements(xs.type) <= 256 else SEQ))
         if VEC in nest or n < lanes:
             return Choice(path, copy_loop(UNROLL if n <= 16 else SEQ))
-        if n % lanes:
-            return Choice(path, cut(n // lanes * lanes))
-        vectors = n // lanes
-        return Choice(path, copy_vectors(PAR if spread else UNROLL if vectors <= 16 else SEQ, lanes))
+        level = PAR if spread else UNROLL if n // lanes <= 16 else SEQ
+        return Choice(path, copy_vectors_rest(level, lanes, SEQ) if n % lanes else copy_vectors(level, lanes))
 
     def memory(self, need: Need, program: Term) -> Choice:
         return Choice(need.path, to_memory(_memory_for(need.term.type, nested=bool(need.nest))))

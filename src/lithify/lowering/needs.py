@@ -27,7 +27,7 @@ class Lack(Enum):
     COPY = "an array is handed on as a result, with no loop that writes it"
     MEMORY = "a computed array is read several times, or by a loop of its own, and has no memory"
     BINDING = "an array, or what loops outside of all others compute, is bound by let and has no memory"
-    SHARING = "a computed element is used several times by the function that is mapped over it"
+    SHARING = "a computed element, an array, is used several times by the function that is mapped over it"
     ITERATION = "an iteration is not expanded"
 
 
@@ -182,8 +182,8 @@ def _mapped(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
     body = function.args[0]
     if t.kind != "map":
         body = body.args[0]
-    shared = uses(body) > 1
-    if shared and computed_elements(xs):
+    element = xs.type.element if isinstance(xs.type, Array) else xs.type
+    if not is_scalar(element) and uses(body) > 1 and computed_elements(xs):
         yield Need(Lack.SHARING, path, t, nest)
         return
     yield from _read(xs, (*path, at), nest, shared=False)

@@ -34,12 +34,13 @@ copy_vectors = rule(
     law="copy-loop, w elements at a time.",
 )
 
-cut = rule(
-    "cut",
-    "xs -> concat (take n xs) (drop n xs)",
-    parameters="n",
-    when=["n >= 0", "n <= length xs"],
-    law="An array is its first n elements and then the rest.",
+copy_vectors_rest = rule(
+    "copy-vectors-rest",
+    """xs -> concat (join (map[level] (λv. map[vec] (λx. x) v) (split w (take (length xs - length xs % w) xs))))
+                  (map[rest] (λx. x) (drop (length xs - length xs % w) xs))""",
+    parameters="level w rest",
+    when=["w >= 1"],
+    law="copy-vectors for any length: what is left over is copied by a loop of its own.",
 )
 
 fuse_named = rule(
