@@ -257,7 +257,8 @@ class Merge(Transform):
         for d in reversed(self.lower[1:]):
             found.append(rest % d.size)
             rest = rest // d.size
-        found += [rest] if self.lower else []
+        if self.lower:  # not the quotient where it can only be 0: past the end, a masked vector would see it
+            found.append(const(0) if self.lower[0].size.constant == 1 else rest)
         return tuple(reversed(found))
 
     def inverse(self) -> Transform:
