@@ -60,7 +60,8 @@ class KernelScope:
         self.current: dict[Level, Expr] = {}  # the index of a hardware level entered, where one round covers it
         self.aliases: dict[tuple[Level, Expr], Expr] = {}  # narrower names of hardware indices
         self.lane: tuple[Expr, int] | None = None  # lane variable and width
-        self.loops: list[Expr] = []  # indices of sequential and unrolled loops, outermost first
+        self.loops: list[Expr] = []  # indices of all loops entered, outermost first
+        self.in_sequence = 0  # sequential and unrolled loops entered
         self.repeating: frozenset[Variable] = frozenset()  # variables of all loops entered but lanes
 
 
@@ -250,9 +251,7 @@ class Translator:
         if kind is LevelKind.INLINE:
             raise self.rejected(term, f"{term.kind}[inline] is recomputed by its readers; here it must be written",
                                 "give it a level that writes: seq, unroll, vec, ...")  # fmt: skip
-        refusal = (
-            check_nesting(level, scope.entered) if kind not in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED) else None
-        )
+        refusal = self._refusal(level)
         if refusal is not None:
             raise self.rejected(term, refusal)
         self.trail.append(f"{term.kind}[{level}]" + (f" {name}" if name else ""))
@@ -274,7 +273,7 @@ class Translator:
             return None
         if self.device is not None and not self.device.has_level(level):
             return f"{self.device} has no level {level}; it has {', '.join(map(str, self.device.levels))}"
-        if self.scope.loops and (level.kind is LevelKind.THREADS or level.name in ("group", "global", "cluster")):
+        if self.scope.in_sequence and (level.kind is LevelKind.THREADS or level.name in ("group", "global", "cluster")):
             return f"map[{level}] stands below a loop: the whole device would wait for itself in every iteration"
         return check_nesting(level, self.scope.entered)
 
@@ -283,7 +282,9 @@ class Translator:
             raise self.rejected(term, f"unrolling {size} iterations needs a constant number of them", "use seq")
         for i in range(size.constant):
             self.scope.loops.append(const(i))
+            self.scope.in_sequence += 1
             body(const(i))
+            self.scope.in_sequence -= 1
             self.scope.loops.pop()
 
     def _sequential(self, size: Expr, level: Level, name: str | None, body: Callable[[Expr], None]) -> None:
@@ -291,6 +292,8 @@ class Translator:
         outer = scope.entered
         if level.kind is LevelKind.THREADS:
             scope.entered = (*outer, level)
+        else:
+            scope.in_sequence += 1
         repeating = scope.repeating
         with self._variable(name, "ijkmnpqrs", size) as index, self.collected() as block:
             scope.loops.append(index)
@@ -299,6 +302,7 @@ class Translator:
         scope.repeating = repeating
         scope.loops.pop()
         scope.entered = outer
+        scope.in_sequence -= level.kind is not LevelKind.THREADS
         if index.constant is not None:
             scope.block.extend(block)
         elif block:

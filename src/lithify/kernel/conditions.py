@@ -29,9 +29,10 @@ def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
     """The value with all its loads under more conditions (that can hold), for use where these hold."""
     if isinstance(value, ir.Load):
         guard = conjunction(value.guard, conditions)
-        if guard is None or guard == value.guard:
-            return value
-        return ir.Load(value.buffer, value.index, guard, value.fill or zero(value.scalar))
+        fill = zero(value.scalar) if value.fill is None else guard_loads(value.fill, conditions)
+        if guard is None:
+            return fill
+        return ir.Load(value.buffer, value.index, guard, fill if guard else None)
     if isinstance(value, ir.Apply):
         operands = tuple([guard_loads(o, conditions) for o in value.operands])
         return ir.Apply(value.operator, operands, value.scalar)

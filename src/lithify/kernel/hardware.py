@@ -199,7 +199,7 @@ def check_nesting(level: Level, entered: tuple[Level, ...]) -> str | None:
     """Why a map at `level` cannot stand below maps at the levels `entered`; None when it can."""
     for outer in entered:
         if outer.kind is LevelKind.THREADS or level.kind is LevelKind.THREADS:
-            if outer.kind is LevelKind.HARDWARE or level.kind is LevelKind.HARDWARE or outer.kind is level.kind:
+            if level.kind is not LevelKind.VECTOR:
                 return f"map[{level}] stands below map[{outer}]"
         elif outer.kind is LevelKind.VECTOR:
             return f"map[{level}] stands below map[vec]: all lanes run one statement"

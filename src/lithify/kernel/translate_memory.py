@@ -13,6 +13,7 @@ from lithify.kernel.translate_read import array
 from lithify.kernel.walk import Substitution, reads_of, statements
 from lithify.lang.build import const as const_term
 from lithify.lang.build import map_, replicate
+from lithify.lang.errors import Rejected
 from lithify.lang.levels import SEQ, Level
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Scalar
@@ -44,7 +45,10 @@ def _launch(tr: Translator, t: Term, env: Environment) -> Readable:
 def write_kernel(tr: Translator, root: Term, value: Term, acceptor: Acceptor, env: Environment) -> None:
     """Write `value` in a kernel of its own, which runs before the one under construction."""
     outer = tr.scope
-    scope = tr.scope = KernelScope(plan_launch(root, tr.device))
+    try:
+        scope = tr.scope = KernelScope(plan_launch(root, tr.device))
+    except Rejected as error:
+        raise tr.rejected(root, error.message, error.hint) from None
     tr.write(value, acceptor, env)
     tr.scope = outer
     if scope.block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lithify.arith import Expr, const, maximum, minimum, xor
+from lithify.arith import Expr, const, maximum, minimum, proves_divisible, xor
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, index_value, reads
 from lithify.kernel.conditions import conjunction, guard_loads, guarded
@@ -464,8 +464,17 @@ def _gather(tr: Translator, t: Term, env: Environment) -> Readable:
 
 @reads("swz")
 def _swz(tr: Translator, t: Term, env: Environment) -> Readable:
+    check_swizzle(tr, t)
     xs = array(tr, t.args[0], env)
     return _rows(t, lambda i, j: read_at(tr, xs.at(i), swizzled(t, i, j)), xs)
+
+
+def check_swizzle(tr: Translator, t: Term) -> None:
+    """swz permutes within lines of `width` bytes, so rows are whole lines of scalars."""
+    assert isinstance(t.type, Array) and isinstance(t.type.element, Array)
+    row, width = t.type.element, t["width"]
+    if not isinstance(row.element, Scalar) or not proves_divisible(row.size * row.element.bytes, width):
+        raise tr.rejected(t, f"swz {width} of rows of type {row}", f"a row is scalars, in whole lines of {width} bytes")
 
 
 def swizzled(t: Term, row: Expr, column: Expr) -> Expr:

@@ -8,7 +8,7 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, writes
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor, ViewAcceptor
-from lithify.kernel.translate_read import array, let_value, shared, swizzled
+from lithify.kernel.translate_read import array, check_swizzle, let_value, shared, swizzled
 from lithify.kernel.walk import reads_buffer
 from lithify.lang.levels import INLINE
 from lithify.lang.term import Term
@@ -231,6 +231,7 @@ def _reindex(tr: Translator, t: Term, acceptor: Acceptor) -> Acceptor:
 
 
 def _swz(tr: Translator, t: Term, acceptor: Acceptor) -> Acceptor:
+    check_swizzle(tr, t)
     return _rows(t, acceptor, lambda i, j: acceptor.at(i).at(swizzled(t, i, j)))
 
 
