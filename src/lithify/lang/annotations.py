@@ -73,7 +73,8 @@ class TypeReader:
         if isinstance(syntax, FunctionType):
             return value
         try:
-            typed = isinstance(value, Numeral | LiteralArray) or (isinstance(value, TupleValue) and isinstance(syntax, TupleType))
+            typed = isinstance(value, Numeral | LiteralArray)
+            typed |= isinstance(value, TupleValue) and isinstance(syntax, TupleType)
             term = as_term(value, self.type(syntax) if typed else self.scalar_of(syntax))
             self.unify(syntax, term.type, f"{what} : {term.type}")
         except LithifyError as error:

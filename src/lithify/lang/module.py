@@ -369,3 +369,8 @@ def prelude(elaborator: Elaborator, name: str) -> Value | None:
     """The meaning of a name that the prelude defines."""
     module = _prelude_module()
     return _Scope(module, elaborator, len(module.declarations))[name] if name in module else None
+
+
+def prelude_names() -> tuple[str, ...]:
+    """The names that the prelude defines."""
+    return tuple(_prelude_module())

@@ -282,9 +282,11 @@ def at(xs: Value, index: Value, resolve: Resolve | None = None) -> Value:
 
 def projection(value: Value, component: int) -> Value:
     """`p.0`."""
-    items = coerce.components(value)
-    if isinstance(value, TupleValue) and component < len(items):
-        return items[component]
+    if isinstance(value, TupleValue) and component < len(value.items):
+        return value.items[component]
+    if isinstance(value, Numeral):  # of a literal that stands for a tuple of equal numbers
+        value.default_type()
+        return value
     if isinstance(value, Term):
         return build.proj(component, value)
     raise TypeMismatch(f"component {component} is taken of {describe(value)}")

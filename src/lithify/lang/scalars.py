@@ -33,6 +33,12 @@ class Scalar(Type):
     def __str__(self) -> str:
         return self.name
 
+    def __call__(self, value: Any) -> Any:
+        """Conversion in the Python front end: `f32(x)`."""
+        from lithify.lang.frontend import convert
+
+        return convert(self, value)
+
     @property
     def bytes(self) -> int:
         """Bytes that one element takes in memory."""

@@ -64,11 +64,14 @@ class Tuple(Type):
 
 
 class Array(Type):
-    """`n.t`: an array of `size` elements of type `element`."""
+    """`n.t`: an array of `size` elements of type `element`. In annotations `Array[m, k, f32]` is `m.k.f32`."""
 
     __slots__ = ("element", "size")
     size: Expr
     element: Type
+
+    def __class_getitem__(cls, shape_then_element: tuple[Expr | int | Type, ...]) -> Type:
+        return array(*shape_then_element)
 
     def __new__(cls, size: Expr | int, element: Type) -> Array:
         size = as_expr(size)

@@ -152,7 +152,8 @@ class _Layout:
         if isinstance(e, Let):
             return f"let {pattern_text(e.pattern)} = {part(e.value, _ANYTHING)} in {part(e.body, _ANYTHING)}"
         if isinstance(e, Conditional):
-            return f"if {part(e.condition, _ANYTHING)} then {part(e.then, _ANYTHING)} else {part(e.otherwise, _ANYTHING)}"
+            condition, then, otherwise = (part(p, _ANYTHING) for p in (e.condition, e.then, e.otherwise))
+            return f"if {condition} then {then} else {otherwise}"
         if isinstance(e, TupleExpression):
             return "(" + ", ".join(part(item, _ANYTHING) for item in e.items) + ")"
         if isinstance(e, ArrayLiteral):
@@ -182,7 +183,8 @@ class _Layout:
             return f"{self.render(e.left, left, indent)} {e.symbol}{line}{self.render(e.right, right, indent)}"
         if isinstance(e, Let):
             value = self.render(e.value, _ANYTHING, indent + 2)
-            return f"let {pattern_text(e.pattern)} ={line}  {value}{line}in{line}{self.render(e.body, _ANYTHING, indent)}"
+            body = self.render(e.body, _ANYTHING, indent)
+            return f"let {pattern_text(e.pattern)} ={line}  {value}{line}in{line}{body}"
         if isinstance(e, Conditional):
             parts = [self.render(part, _ANYTHING, indent + 5) for part in (e.condition, e.then, e.otherwise)]
             return f"if   {parts[0]}{line}then {parts[1]}{line}else {parts[2]}"

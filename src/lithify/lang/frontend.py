@@ -1,0 +1,252 @@
+"""The Python front end: programs as Python functions, and every pattern and operator as a function of the same name.
+
+    n, m, k = lf.sizes("n m k")
+
+    def matmul(a: lf.Array[m, k, lf.f32], b: lf.Array[k, n, lf.f32]):
+        return a >> lf.map(lambda row: b >> lf.transpose >> lf.map(lambda col: lf.dot(row, col)))
+
+    build(matmul, [array(64, 32, f32), array(32, 16, f32)])
+
+The functions come from the declarations of the primitives (`lithify.lang.primitives`), the operators' table, and the
+prelude; they are made when they are first named.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from lithify.arith import Expr, Variable, as_expr, as_variable, proves_equal, size
+from lithify.lang import build as core
+from lithify.lang.coerce import as_term, operate, operator_function
+from lithify.lang.elaborate import Elaborator
+from lithify.lang.errors import TypeMismatch, UnboundSize
+from lithify.lang.levels import Memory
+from lithify.lang.module import Elaborated, prelude, prelude_names
+from lithify.lang.operators import OPERATORS, convert_to
+from lithify.lang.primitives import PRIMITIVES, to_memory
+from lithify.lang.scalars import SCALARS, Scalar
+from lithify.lang.term import Term, subterms
+from lithify.lang.traced import SIZES, KnownSizes, Traced, TracedFunction, located, resolve_nothing, to_value, traced
+from lithify.lang.types import Array, Index, Tuple, Type, sizes_in
+from lithify.lang.values import FunctionValue, describe
+
+# ---- what is not a primitive or an operator --------------------------------------------------------------------------
+
+
+def sizes(names: str) -> Any:
+    """Size variables: `n, m = sizes("n m")`; a single one is returned by itself."""
+    made = tuple(size(name) for name in names.replace(",", " ").split())
+    return made[0] if len(made) == 1 else made
+
+
+def convert(scalar: Scalar, value: Any) -> Traced:
+    """Conversion to a scalar type; also written `f32(x)`."""
+    return Traced(located(lambda: operate(convert_to(scalar), to_value(value))))
+
+
+def to(memory: str | Memory, value: Any) -> Any:
+    """The value (or the function's results) written to a memory: `to("local", tile)`."""
+    where = Memory.parse(memory) if isinstance(memory, str) else memory
+    return traced(located(lambda: to_memory(where)(to_value(value))))
+
+
+def let(value: Any, body: Callable[[Any], Any]) -> Traced:
+    """The value, computed once, for use in `body`: `let(x * x, lambda y: y + y)`."""
+    bound = located(lambda: as_term(to_value(value)))
+    return Traced(located(lambda: core.let(bound, lambda x: as_term(to_value(body(Traced(x)))))))
+
+
+# ---- tracing a program -----------------------------------------------------------------------------------------------
+
+
+def declared(function: Callable[..., Any]) -> list[Type | None]:
+    """The types that the function's annotations give its parameters; None where there is no annotation."""
+    return [_annotation(p.annotation, p.name) for p in _signature(function).parameters.values()]
+
+
+def build(
+    function: Callable[..., Any],
+    arguments: Sequence[Type] | Mapping[str, Type] | None = None,
+    given: Mapping[str, int | Expr] | None = None,
+) -> Elaborated:
+    """The program of a Python function for arguments of the given types (of its annotations, if none are given).
+
+    `given` are sizes by name. Raises TypeMismatch where arguments do not fit the annotations, two of them disagree
+    about a size, or the body does not fit together; UnboundSize for a size that neither arguments nor `given` tell.
+    """
+    signature = _signature(function)
+    names = list(signature.parameters)
+    annotations = declared(function)
+    known = _Sizes(given or {})
+    if arguments is None:
+        missing = [n for n, a in zip(names, annotations, strict=True) if a is None]
+        if missing:
+            raise TypeMismatch(
+                f"the type of parameter {', '.join(missing)} of {function.__name__} is not known",
+                hint="annotate it, or give the arguments' types",
+            )
+        types = [known.in_type(a) for a in annotations if a is not None]
+    else:
+        types = _in_order(function.__name__, names, arguments)
+    for name, annotation, type_ in zip(names, annotations, types, strict=True):
+        if annotation is not None:
+            known.unify(annotation, type_, f"{name} : {type_}")
+    tracing = KnownSizes(known.bound)
+    token = SIZES.set(tracing)
+    try:
+        result = to_value(function(*[Traced(core.param(n, t)) for n, t in zip(names, types, strict=True)]))
+        if isinstance(result, FunctionValue):
+            raise TypeMismatch(f"{function.__name__} returns {describe(result)}", hint="is an argument missing?")
+        term = as_term(result)
+        _check_result(function, signature, term, known)
+    except TypeMismatch as error:
+        _check_sizes(function, tracing.missed, types, error)
+        raise
+    finally:
+        SIZES.reset(token)
+    _check_sizes(function, tracing.missed | _size_variables(term), types)
+    return Elaborated(term, tuple(zip(names, types, strict=True)), {v.name: e for v, e in known.bound.items()})
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except NameError as error:
+        raise TypeMismatch(
+            f"an annotation of {function.__name__} cannot be evaluated: {error}",
+            hint="define the sizes outside of functions, or do without `from __future__ import annotations`",
+        ) from error
+
+
+def _annotation(annotation: Any, name: str) -> Type | None:
+    if annotation is inspect.Parameter.empty or annotation is None:
+        return None
+    if isinstance(annotation, tuple):
+        parts = [_annotation(part, name) for part in annotation]
+        return Tuple(*[part for part in parts if part is not None])
+    if not isinstance(annotation, Type):
+        raise TypeMismatch(f"the annotation of {name} is no type: {annotation!r}", hint="write lf.Array[n, lf.f32]")
+    return annotation
+
+
+def _in_order(function: str, names: list[str], arguments: Sequence[Type] | Mapping[str, Type]) -> list[Type]:
+    if isinstance(arguments, Mapping):
+        if set(arguments) != set(names):
+            raise TypeMismatch(f"{function} takes {', '.join(names)}, not {', '.join(arguments)}")
+        return [arguments[n] for n in names]
+    if len(arguments) != len(names):
+        raise TypeMismatch(f"{function} takes {len(names)} arguments ({', '.join(names)}), {len(arguments)} given")
+    return list(arguments)
+
+
+class _Sizes:
+    """Size variables of annotations, bound by the arguments' types."""
+
+    def __init__(self, given: Mapping[str, int | Expr]) -> None:
+        self.bound: dict[Variable, Expr] = {}
+        self.origins: dict[Variable, str] = {}
+        self.given = {name: as_expr(value) for name, value in given.items()}
+        for name, value in self.given.items():
+            self.bind(as_variable(size(name)), value, f"{name} = {value} was given")
+
+    def bind(self, variable: Variable, value: Expr, origin: str) -> None:
+        self.bound[variable] = value
+        self.origins[variable] = origin
+
+    def in_type(self, type_: Type) -> Type:
+        """The type with the known sizes in it."""
+        if isinstance(type_, Array):
+            return Array(type_.size.substitute(self.bound), self.in_type(type_.element))
+        if isinstance(type_, Index):
+            return Index(type_.size.substitute(self.bound))
+        return Tuple(*map(self.in_type, type_.items)) if isinstance(type_, Tuple) else type_
+
+    def unify(self, annotation: Type, given: Type, origin: str) -> None:
+        """Bind the annotation's sizes so that it is the given type; raises TypeMismatch with both."""
+        if isinstance(annotation, Array) and isinstance(given, Array):
+            self.unify_size(annotation.size, given.size, origin)
+            self.unify(annotation.element, given.element, origin)
+        elif isinstance(annotation, Index) and isinstance(given, Index):
+            self.unify_size(annotation.size, given.size, origin)
+        elif isinstance(annotation, Tuple) and isinstance(given, Tuple) and len(annotation.items) == len(given.items):
+            for part, item in zip(annotation.items, given.items, strict=True):
+                self.unify(part, item, origin)
+        elif annotation is not given:
+            raise TypeMismatch(f"{annotation} expected, {given} given ({origin})")
+
+    def unify_size(self, annotation: Expr, given: Expr, origin: str) -> None:
+        variable = annotation.single
+        if isinstance(variable, Variable) and annotation is variable.expr and variable not in self.bound:
+            self.bind(variable, given, origin)
+            return
+        known = annotation.substitute(self.bound)
+        if not proves_equal(known, given):
+            first = self.origins.get(variable) if isinstance(variable, Variable) else None
+            source = f" ({first})" if first else ""
+            raise TypeMismatch(f"two values of size {annotation}: {known}{source} and {given} ({origin})")
+
+
+def _check_result(function: Callable[..., Any], signature: inspect.Signature, term: Term, known: _Sizes) -> None:
+    expected = _annotation(signature.return_annotation, "the result")
+    if expected is not None:
+        known.unify(expected, term.type, f"the result of {function.__name__} : {term.type}")
+
+
+def _size_variables(term: Term) -> set[Variable]:
+    found: set[Variable] = set()
+    for t in subterms(term):
+        for s in (*sizes_in(t.type), *[a for a in t.attrs if isinstance(a, Expr)]):
+            found |= {v for v in s.variables() if v.kind == "size"}
+    return found
+
+
+def _check_sizes(
+    function: Callable[..., Any], used: set[Variable], types: list[Type], cause: Exception | None = None
+) -> None:
+    """Sizes that the program uses must occur in the arguments' types."""
+    allowed = {v for type_ in types for s in sizes_in(type_) for v in s.variables()}
+    names = sorted(v.name for v in used - allowed)
+    if names:
+        listed = ", ".join(names)
+        raise UnboundSize(
+            f"the size{'s are' if len(names) > 1 else ' is'} not known: {listed} (in {function.__name__})",
+            hint=f"give sizes={{{', '.join(f'{n!r}: ..' for n in names)}}}, or name it in the type of a parameter",
+        ) from cause
+
+
+# ---- the functions ---------------------------------------------------------------------------------------------------
+
+
+def _python_name(name: str) -> str:
+    """`partialReduce` is `partial_reduce`, `and` is `and_`."""
+    snake = "".join(f"_{c.lower()}" if c.isupper() and not name[:i].isupper() else c for i, c in enumerate(name))
+    return f"{snake}_" if keyword.iskeyword(snake) else snake
+
+
+_NAMES: dict[str, str] = {
+    _python_name(name): name for name in (*PRIMITIVES, *[o for o in OPERATORS if o not in SCALARS], *prelude_names())
+}
+
+__all__ = ["Array", "Traced", "TracedFunction", "build", "convert", "declared", "let", "sizes", "to", *_NAMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    """A pattern, an operator or a definition of the prelude."""
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _function(_NAMES[name])
+
+
+@cache
+def _function(name: str) -> TracedFunction:
+    if name in PRIMITIVES:
+        return TracedFunction(PRIMITIVES[name].function(resolve_nothing), name)
+    if name in OPERATORS:
+        return TracedFunction(operator_function(name))
+    value = prelude(Elaborator(builtins=prelude), name)
+    assert isinstance(value, FunctionValue)
+    return TracedFunction(value)

@@ -1,0 +1,284 @@
+"""The objects that Python functions are traced with: values with Python's operators, and functions over them.
+
+    xs >> lf.map(lambda x: x * x) >> lf.reduce(lf.add, 0)
+
+Nothing here reads source text: a function is called once, with objects that record what is done to them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from lithify.arith import Expr, Variable
+from lithify.lang import build
+from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, operate
+from lithify.lang.errors import LithifyError, TypeMismatch
+from lithify.lang.levels import Level, Memory
+from lithify.lang.operators import OPERATORS
+from lithify.lang.primitives import PRIMITIVES, array_literal, at, projection
+from lithify.lang.scalars import bool_, scalar_of_dtype
+from lithify.lang.term import Term
+from lithify.lang.types import Function, Tuple, Type
+from lithify.lang.values import (
+    FunctionValue,
+    LiteralArray,
+    Numeral,
+    PadMode,
+    Rearrangement,
+    TupleValue,
+    Value,
+    describe,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSizes:
+    """What the size variables are while a function is traced for arguments of known shapes, and which were missed."""
+
+    bound: dict[Variable, Expr]
+    missed: set[Variable] = field(default_factory=set)
+
+
+SIZES: ContextVar[KnownSizes | None] = ContextVar("sizes", default=None)
+
+
+class Traced:
+    """A value under construction: operators build terms, `xs >> f` applies f; `p[0]`, unpacking, `xs[i]` take parts."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # NumPy leaves operators between its arrays and traced values to us
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    @property
+    def type(self) -> Type:
+        """The type; that of a number is decided by its context later, and its default until then."""
+        return as_term(self.value).type
+
+    @property
+    def term(self) -> Term:
+        """The core term."""
+        return as_term(self.value)
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeMismatch(
+            "the value of a condition is not known while the program is built",
+            where=place(),
+            hint="write lf.select(condition, a, b), and & | ~ for and, or, not",
+        )
+
+    def __rshift__(self, function: Callable[..., Any]) -> Any:
+        if isinstance(function, TracedFunction):
+            return function(self)
+        return traced(located(lambda: call_with_element(to_value(function), self.value)))
+
+    def __getitem__(self, index: Any) -> Traced:
+        value = self.value
+        if isinstance(value, Numeral | TupleValue) or (isinstance(value, Term) and isinstance(value.type, Tuple)):
+            return Traced(located(lambda: projection(value, index)))
+        if isinstance(index, slice):
+            return Traced(located(lambda: _slice(as_term(value), index)))
+        return Traced(located(lambda: at(value, to_value(index))))
+
+    def __iter__(self) -> Iterator[Traced]:
+        items = components(self.value)
+        if not items:
+            raise TypeMismatch(
+                f"only tuples can be unpacked, not {describe(self.value)}", where=place(), hint="use map"
+            )
+        return iter([Traced(item) for item in items])
+
+
+def _slice(xs: Term, part: slice) -> Term:
+    if part.step is not None:
+        raise TypeMismatch("a slice has no step here", hint="use reorder(stride(s), xs) or slide")
+    if part.stop is not None:
+        xs = build.take(resolved(part.stop), xs)
+    return xs if part.start is None else build.drop(resolved(part.start), xs)
+
+
+def _binary(name: str) -> tuple[Callable[[Any, Any], Traced], Callable[[Any, Any], Traced]]:
+    def forward(self: Traced, other: Any) -> Traced:
+        return Traced(located(lambda: operate(OPERATORS[name], self.value, to_value(other))))
+
+    def backward(self: Traced, other: Any) -> Traced:
+        return Traced(located(lambda: operate(OPERATORS[name], to_value(other), self.value)))
+
+    return forward, backward
+
+
+def _unary(name: str) -> Callable[[Any], Traced]:
+    return lambda self: Traced(located(lambda: operate(OPERATORS[name], self.value)))
+
+
+for _python, _operator in (
+    ("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("mod", "rem"), ("pow", "pow"),
+    ("and", "and"), ("or", "or"), ("xor", "xor"), ("lshift", "shl"),
+):  # fmt: skip
+    _forward, _backward = _binary(_operator)
+    setattr(Traced, f"__{_python}__", _forward)
+    setattr(Traced, f"__r{_python}__", _backward)
+for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Traced, f"__{_python}__", _binary(_python)[0])
+for _python, _operator in (("neg", "neg"), ("abs", "abs"), ("invert", "not")):
+    setattr(Traced, f"__{_python}__", _unary(_operator))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TracedFunction:
+    """A function over traced values: curried, so that arguments can be given one after another.
+
+    `f >> g` applies f first. Attributes (`level="item0"`, `memory="local"`, `name="m.tile"`) are given by keyword.
+    """
+
+    value: FunctionValue
+    primitive: str | None = None  # takes attributes, as long as no argument was given
+
+    def __call__(self, *arguments: Any, **attributes: Any) -> Any:
+        function: Value = self.value
+        if attributes:
+            if self.primitive is None or self.value.given:
+                raise TypeError(f"{self.value.name} takes no keyword arguments ({', '.join(attributes)})")
+            read = {name: _attribute(self.primitive, name, value) for name, value in attributes.items()}
+            function = PRIMITIVES[self.primitive].function(resolve_nothing, **read)
+        if not arguments:
+            return traced(function, self.primitive)
+        if self.primitive in ("zip", "concat") and len(arguments) > 1:
+            arguments = (tuple(arguments),)
+
+        def apply() -> Value:
+            result = function
+            for argument in arguments:
+                result = call(result, to_value(argument))
+            return result
+
+        return traced(located(apply))
+
+    def __rshift__(self, other: Callable[..., Any]) -> TracedFunction:
+        first, second = self.value, located(lambda: to_value(other))
+        return TracedFunction(FunctionValue("the composition", 1, lambda x: call_with_element(second, call(first, x))))
+
+    def __rrshift__(self, other: Any) -> Any:
+        return self(other)
+
+    def __repr__(self) -> str:
+        return describe(self.value)
+
+
+def resolve_nothing(name: Any) -> NoReturn:
+    """Python has no free size names."""
+    raise name.unknown()
+
+
+def _attribute(primitive: str, name: str, value: Any) -> Any:
+    known = {"map": ("level", "name"), "reduce": ("level", "memory", "name"), "scan": ("level", "memory", "name"),
+             "pipe": ("slots", "lag", "roles", "name"), "scatter": ("mode",)}.get(primitive, ())  # fmt: skip
+    if name not in known:
+        raise TypeError(f"{primitive} takes no attribute {name}" + (f"; it has {', '.join(known)}" if known else ""))
+    if isinstance(value, str) and name == "level":
+        return Level.parse(value)
+    if isinstance(value, str) and name == "memory":
+        return Memory.parse(value)
+    if name == "mode" and value != "permutation":
+        return OPERATORS[value] if isinstance(value, str) else value
+    return value
+
+
+def traced(value: Value, primitive: str | None = None) -> Any:
+    """The Python object of a value."""
+    return TracedFunction(value, primitive) if isinstance(value, FunctionValue) else Traced(value)
+
+
+def to_value(item: Any) -> Value:
+    """A Python object as a value: numbers, lists and NumPy arrays are literals, callables are functions."""
+    if isinstance(item, Traced | TracedFunction):
+        return item.value
+    if isinstance(item, Term):
+        return function_of_term(item) if isinstance(item.type, Function) else item
+    if isinstance(item, Numeral | LiteralArray | TupleValue | FunctionValue | PadMode | Rearrangement):
+        return item
+    if isinstance(item, bool | np.bool_):
+        return build.const(bool(item), bool_)
+    if isinstance(item, int | float | complex):
+        return Numeral(item)
+    if isinstance(item, Expr):
+        return Numeral(resolved(item))
+    if isinstance(item, np.generic):
+        return Numeral(item.item())
+    if isinstance(item, tuple):
+        return TupleValue(tuple(map(to_value, item)))
+    if isinstance(item, list):
+        return array_literal(map(to_value, item))
+    if isinstance(item, np.ndarray):
+        return _constant_array(item)
+    if isinstance(item, str) and item in ("clamp", "mirror", "wrap"):
+        return PadMode(item)
+    if callable(item):
+        return python_function(item)
+    raise TypeMismatch(f"{type(item).__name__} is no value of a program: {item!r}", where=place())
+
+
+def _constant_array(array: np.ndarray[Any, Any]) -> Value:
+    if array.ndim == 0:
+        return build.const(array.item(), scalar_of_dtype(array.dtype))
+    return (
+        array_literal(_constant_array(part) for part in array)
+        if array.ndim > 1
+        else build.array_literal(*[build.const(x, scalar_of_dtype(array.dtype)) for x in array.tolist()])
+    )
+
+
+def resolved(size: Expr | int) -> Expr | int:
+    """A size with what is known of its variables."""
+    known = SIZES.get()
+    if known is None or not isinstance(size, Expr):
+        return size
+    known.missed.update(size.variables() - known.bound.keys())
+    return size.substitute(known.bound)
+
+
+def python_function(function: Callable[..., Any]) -> FunctionValue:
+    """A Python function over traced values, curried; its arity is the number of its parameters without default."""
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise TypeMismatch(
+            f"Python's {name} cannot be used in a program", where=place(), hint=f"use lf.{name} or a lambda"
+        ) from None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    arity = sum(p.default is p.empty for p in positional)
+    if arity == 0:
+        raise TypeMismatch(f"the function {name} takes no parameters", where=place())
+    label = "the function" if name == "<lambda>" else name
+    return FunctionValue(label, arity, lambda *given: to_value(function(*map(traced, given))))
+
+
+def located(make: Callable[[], Any]) -> Any:
+    """Run what builds a term; an error gets the line of the user's code."""
+    try:
+        return make()
+    except LithifyError as error:
+        if error.where is None:
+            error.located(place())
+        raise
+
+
+def place() -> str:
+    """File and line of the innermost frame that is not the front end's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lithify."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
