@@ -252,13 +252,16 @@ class Merge(Transform):
         _equal(self, f"the size of {self.upper[0].name!r}", self.upper[0].size, product(self.lower))
 
     def index(self, u: Coordinates) -> Coordinates:
+        # The first dim of more than one element takes the whole quotient. It is below the size anyway, and a masked
+        # vector that runs past the end (`vector_widths`) keeps the coefficient of its lane.
+        first = next((i for i, d in enumerate(self.lower) if d.size.constant != 1), 0)
         rest = u[0]
         found: list[Expr] = []
-        for d in reversed(self.lower[1:]):
+        for d in reversed(self.lower[first + 1 :]):
             found.append(rest % d.size)
             rest = rest // d.size
-        if self.lower:  # not the quotient where it can only be 0: past the end, a masked vector would see it
-            found.append(const(0) if self.lower[0].size.constant == 1 else rest)
+        found += [rest] if self.lower else []
+        found += [const(0)] * first
         return tuple(reversed(found))
 
     def inverse(self) -> Transform:
