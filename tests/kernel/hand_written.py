@@ -1,4 +1,4 @@
-"""Small right kernels written in the kernel language by hand: what the evaluator must accept, and mutants start from."""
+"""Right kernels written in the kernel language by hand: what the evaluator must accept, and mutants start from."""
 
 from __future__ import annotations
 

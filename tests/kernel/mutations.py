@@ -169,9 +169,8 @@ def further_ahead(statement: ir.Statement) -> Iterator[ir.Block]:
         ahead = Substitution({statement.variable: statement.variable.expr + 1})
 
         def later(inner: ir.Statement) -> Iterator[ir.Block]:
-            if isinstance(inner, ir.If) and any(isinstance(s, ir.Async) for s in inner.body):
-                yield ahead.statement(inner)
-            elif isinstance(inner, ir.Async):
+            guarded = isinstance(inner, ir.If) and any(isinstance(s, ir.Async) for s in inner.body)
+            if guarded or isinstance(inner, ir.Async):
                 yield ahead.statement(inner)
 
         for _, body in _changed(statement.body, later):
@@ -262,4 +261,3 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("an iteration more", longer(1)),
     Mutation("an iteration less", longer(-1)),
 )
-

@@ -36,15 +36,15 @@ def run(
     exact: bool = True,
     sizes: Mapping[str, int] | None = None,
     warp: int = 32,
-    index_bits: int = 64,
+    index_bits: int | None = None,
     counts: Counts | None = None,
 ) -> list[np.ndarray[Any, np.dtype[Any]]]:
     """Run a program on arrays given by the parameters' names; the results in order.
 
     `seed` decides the order of groups, of iterations of loops over threads and of atomic updates, and when asynchronous
     copies land. `exact` computes floating point in float64, otherwise in the declared types. `warp` is the number of
-    work-items in a warp where the kernel does not say it; `index_bits` the width of index arithmetic that is claimed.
-    `counts` is added to. Without `checks` a wrong program runs on and its results show it, or an index error does.
+    work-items in a warp where the kernel does not say it; `index_bits` the width of index arithmetic, where one is
+    claimed. `counts` is added to. Without `checks` a wrong program runs on, and its results show it.
 
     Raises EvaluationError with the statement and the coordinates for: an access out of bounds; a read of memory that
     nothing wrote, accumulation into it, a result element that nothing wrote; two threads, groups or iterations that
@@ -65,7 +65,8 @@ def run(
             if not sizes or variable.name not in sizes:
                 raise UnboundSize(f"size {variable.name} is not bound", hint=f"sizes={{{variable.name!r}: value}}")
             bound[variable] = int(sizes[variable.name])
-    check_index_width(program, index_bits, {v.name: n for v, n in bound.items()})
+    if index_bits is not None:
+        check_index_width(program, index_bits, {v.name: n for v, n in bound.items()})
     memories: dict[ir.Buffer, Storage] = {}
     for buffer in (*program.parameters, *program.results, *program.temporaries):
         memories[buffer] = Storage(buffer, tuple([value_of(s, bound) for s in buffer.shape]), 0)
