@@ -12,6 +12,7 @@ the notation does not reach. The rules themselves are in `lithify.rules`.
 
 from lithify.rewrite.derivation import Derivation, Step, follow
 from lithify.rewrite.equality import TooLarge, difference
+from lithify.rewrite.record import mark_changes, replay, save, steps_text
 from lithify.rewrite.rule import AppliedRule, Example, Refused, Rule, code_rule, rule
 from lithify.rewrite.strategy import Context, Failure, Strategy, describe, fail, first, id_, repeat, seq, try_
 from lithify.rewrite.traversal import (
@@ -52,15 +53,19 @@ __all__ = [
     "follow",
     "id_",
     "innermost",
+    "mark_changes",
     "named",
     "normalize",
     "of_kind",
     "one",
     "outermost",
     "repeat",
+    "replay",
     "rule",
+    "save",
     "seq",
     "some",
+    "steps_text",
     "topdown",
     "try_",
 ]

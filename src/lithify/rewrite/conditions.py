@@ -272,7 +272,7 @@ def _may_enclose(level: str, function: str) -> Check:
     """`level may enclose f`: on the machine of the context if one is given, else what no machine allows is refused."""
 
     def check(bindings: Bindings, context: Context) -> str | None:
-        outer: Level = bindings[level]
+        outer: Level = bindings[level] if level in bindings else Level.parse(level)
         for t in subterms(bindings[function]):
             inner = t["level"] if "level" in t.pattern.attributes else None
             if inner is None:

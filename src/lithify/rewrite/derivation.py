@@ -15,7 +15,7 @@ from lithify.lang.term import Term
 from lithify.machine import DeviceModel
 from lithify.rewrite.equality import difference
 from lithify.rewrite.rule import AppliedRule, same_type
-from lithify.rewrite.strategy import Context, Event, Failure, Path, Policy, Strategy, describe
+from lithify.rewrite.strategy import Context, Event, Failure, Path, Policy, Strategy
 from lithify.rewrite.traversal import Where, at, everywhere, outermost, topdown
 
 
@@ -70,7 +70,7 @@ class Derivation:
         if not same_type(result.type, self.term.type):
             raise RewriteFailed(f"{strategy.name} changed the program's type {self.term.type} to {result.type}")
         if self.check:
-            self._check(mark)
+            self.check_steps(mark)
         self.term = result
         return self
 
@@ -91,7 +91,8 @@ class Derivation:
         error.hint = error.hint or (f"after {count} step(s); the last was {self.steps[-1]}" if count else None)
         return error
 
-    def _check(self, mark: int) -> None:
+    def check_steps(self, mark: int = 0) -> None:
+        """Compare the values before and after each logged step (from a mark of the log on); raises RewriteFailed."""
         assert self.context.log is not None
         for number, event in enumerate(self.context.log[mark:]):
             wrong = difference(event.before, event.after, seed=number)
@@ -124,10 +125,6 @@ class Derivation:
     def names(self) -> list[str]:
         """The names of the rules that fired, in order."""
         return [step.rule.name for step in self.steps]
-
-    def place(self, step: Step) -> str:
-        """Where a step happened, in words."""
-        return describe(step.path, self.start) if not step.path else "/".join(map(str, step.path))
 
 
 def follow(start: Term, steps: Sequence[tuple[AppliedRule | None, Path]], context: Context) -> Term:

@@ -28,7 +28,7 @@ class Failure:
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
     def __repr__(self) -> str:

@@ -193,21 +193,8 @@ class at(_Traversal):
 
     def run(self, term: Term, context: Context) -> Term | Failure:
         if isinstance(self.predicate, tuple):
-            return self._follow(term, self.predicate, context)
+            return descend(term, self.predicate, self.part.run, context) or self._failure
         return self._search(term, self.predicate, context, context.failures(self)) or self._failure
-
-    def _follow(self, term: Term, path: Path, context: Context) -> Term | Failure:
-        if not path:
-            return self.part.run(term, context)
-        index = path[0]
-        if index >= len(term.args):
-            return self._failure
-        context.path.append(index)
-        found = self._follow(term.args[index], path[1:], context)
-        context.path.pop()
-        if isinstance(found, Failure):
-            return found
-        return context.rebuild(term, (*term.args[:index], found, *term.args[index + 1 :]))
 
     def _search(self, term: Term, predicate: Predicate, context: Context, failed: set[int]) -> Term | None:
         if term.id in failed:
@@ -239,6 +226,23 @@ class at(_Traversal):
         names = sorted({t["name"] for t in subterms(term) if "name" in t.pattern.attributes and t["name"]})
         known = f"; the loops are named {', '.join(names)}" if names and isinstance(self.where, str) else ""
         return None, f"nothing is at {_text(self.where)}{known}"
+
+
+def descend(
+    term: Term, path: Path, run: Callable[[Term, Context], Term | Failure | None], context: Context
+) -> Term | None:
+    """The term with what `run` makes of the subterm at a path; None if that fails or there is no such place."""
+    if not path:
+        return run(term, context) or None
+    index = path[0]
+    if index >= len(term.args):
+        return None
+    context.path.append(index)
+    try:
+        found = descend(term.args[index], path[1:], run, context)
+    finally:
+        context.path.pop()
+    return None if found is None else context.rebuild(term, (*term.args[:index], found, *term.args[index + 1 :]))
 
 
 def outermost(s: Strategy) -> Strategy:
@@ -315,6 +319,7 @@ __all__ = [
     "at",
     "bottomup",
     "closest",
+    "descend",
     "everywhere",
     "innermost",
     "named",

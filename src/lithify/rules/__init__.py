@@ -12,6 +12,8 @@
                   copy_out), double-buffer, hoist, hoist-expanded, ..
     parallel      map-level(level), map-relevel(old, level), reduce-level(level, memory), `nest(levels)`
     vector        vectorise(w), vectorise-loop(w)
+    lowering      to-memory, bind-memory, copy-loop, .. : the small steps of the default lowerings
+    matrix        macro rules (strategies): tile, outer_product, block_reduction, register_blocking, .._2d
     stencil       slide-tile(u), slide-tile-any(u), slide-split, slide-rotate, separate-convolution
 
 A rule is a strategy: at once if it has no parameters, otherwise when called with them. Lengths need not be divisible
@@ -28,6 +30,8 @@ from lithify.rules import (
     fusion,
     interchange,
     layout,
+    lowering,
+    matrix,
     memory,
     parallel,
     reduction,
@@ -37,7 +41,19 @@ from lithify.rules import (
 
 FAMILIES = {
     module.__name__.rpartition(".")[2]: module
-    for module in (algorithmic, fusion, interchange, reduction, layout, memory, parallel, vector, stencil)
+    for module in (
+        algorithmic,
+        fusion,
+        interchange,
+        reduction,
+        layout,
+        memory,
+        parallel,
+        vector,
+        stencil,
+        lowering,
+        matrix,
+    )
 }
 
 

@@ -17,6 +17,32 @@ map_map_interchange_back = rule(
     law="map-map-interchange backwards.",
 )
 
+map_map_interchange_rows = rule(
+    "map-map-interchange-rows",
+    "map@m (λa. map@n (h a) (p a)) A -> T (map@n (λy. map@m (λc. h c.0 c.1) (zip A y)) (T (map@m p A)))",
+    law="The inner arrays depend on the outer element: their columns are visited instead.",
+)
+
+map_map_interchange_left = rule(
+    "map-map-interchange-left",
+    """map@m (λa. map@n g (zip (p a) q)) A
+       -> T (map@n (λy. map@m (λc. g (c, y.1)) y.0) (zip (T (map@m p A)) q))""",
+    law="map-map-interchange-rows over a zip whose second array is the same for all: it is shared.",
+)
+
+map_map_interchange_right = rule(
+    "map-map-interchange-right",
+    """map@m (λa. map@n g (zip q (p a))) A
+       -> T (map@n (λy. map@m (λc. g (y.0, c)) y.1) (zip q (T (map@m p A))))""",
+    law="map-map-interchange-rows over a zip whose first array is the same for all: it is shared.",
+)
+
+map_map_shared = first(
+    map_map_interchange, map_map_interchange_left, map_map_interchange_right, map_map_interchange_rows
+)
+"""The form of the map-map interchange that keeps every invariant part shared."""
+map_map_shared.name = "map-map-interchange"
+
 map_reduce_interchange = rule(
     "map-reduce-interchange",
     """map@m (λa. reduce@k f z (e a)) A

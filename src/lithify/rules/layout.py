@@ -91,6 +91,12 @@ map_split_zip = rule(
     law="A map over blocks of pairs takes the blocks of both arrays.",
 )
 
+pad_fill_zip = rule(
+    "pad-fill-zip",
+    "pad l r (fill c) (zip xs ys) -> zip (pad l r (fill c.0) xs) (pad l r (fill c.1) ys)",
+    law="Each array is lengthened by its component.",
+)
+
 unzip_zip = rule("unzip-zip", "unzip (zip xs ys) -> (xs, ys)", law="unzip undoes zip.")
 
 zip_unzip = rule("zip-unzip", "zip (unzip xs).0 (unzip xs).1 -> xs", when=["pairs xs"], law="zip undoes unzip.")
@@ -121,8 +127,6 @@ map_map_transpose = rule(
     "map@a (map@b f) X -> T (map@b (map@a f) (T X))",
     law="**f = T . **f . T",
 )
-
-transpose_transpose = rule("transpose-transpose", "T (T X) -> X", law="T . T = id; terms are made without it anyway.")
 
 split_transpose = rule(
     "split-transpose",

@@ -148,8 +148,9 @@ scan_blocked = rule(
     "scan-blocked",
     """scan@k f z xs
        -> let S = to[memory] (map@k.block (scan@k.tile f e) (split n xs)) in
-          let sums = concat (singleton z) (scan@k.sums f z (map (λb. nth (n - 1) b) S)) in
-          join (map@k.block (λp. map@k.tile (λx. f p.0 x) p.1) (zip (take (length xs // n) sums) S))""",
+          let sums = to[memory] (scan@k.sums f z (map (λb. nth (n - 1) b) S)) in
+          join (map@k.block (λp. map@k.tile (λx. f p.0 x) p.1)
+                            (zip (take (length xs // n) (concat (singleton z) sums)) S))""",
     parameters="n",
     defaults={"memory": HEAP},
     when=["n | length xs", "associative f", "neutral e f"],
