@@ -28,7 +28,7 @@ def _to(tr: Translator, t: Term, env: Environment) -> Readable:
         place = tr.allocate(t.type, memory, t)
         write_kernel(tr, t, value, place, env)
         return place.read()
-    if memory.name == "heap" and tr.scope.hardware.present:
+    if memory.name == "heap" and tr.scope.hardware.present and not tr.scope.entered:
         raise tr.rejected(t, "to[heap] stands inside a kernel",
                           "bind it in front of the kernel: let x = to[heap] (..) in ..")  # fmt: skip
     place = tr.allocate(t.type, memory, t)

@@ -228,3 +228,8 @@ def _iterate(tr: Translator, t: Term, env: Environment) -> Readable:
         t["count"], SEQ, None, t, lambda _: in_place(tr, t, place, lambda: tr.write(body, place, (place.read(), *env)))
     )
     return place.read()
+
+
+@writes("iterate")
+def _write_iterate(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
+    write_scalars(tr, t, acceptor, tr.readable(t, env))

@@ -57,7 +57,7 @@ def unwritten(tr: Translator, t: Term) -> Exception:
                        "write it with a map that has a level, for example a copy: map[seq] id (..)")  # fmt: skip
 
 
-@writes("param", "bound", "const", "op", "at", "array", "generate", "iterate", "proj", "replicate", "gather", "slide",
+@writes("param", "bound", "const", "op", "at", "array", "generate", "proj", "replicate", "gather", "slide",
         "pad")  # fmt: skip
 def _value(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     if isinstance(t.type, Array):
