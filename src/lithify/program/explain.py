@@ -94,7 +94,7 @@ def explain(specialisation: Specialisation, arguments: Sequence[Any]) -> Explana
         bound,
         statistics.median(timings(specialisation, arguments)),
         tuple(lowered.derivation.names()),
-        tuple(lowered.notes),
+        tuple(getattr(lowered, "notes", ())),
         len(specialisation.kernels.kernels),
     )
 

@@ -68,11 +68,18 @@ class Specialisation:
     @cached_property
     def lowered(self) -> Lowered:
         """Level 2: the lowered program, and the derivation that leads to it."""
+        return self._lower(check=False)
+
+    def checked(self) -> Lowered:
+        """Level 2, with the values before and after each step compared on random inputs (for small sizes)."""
+        return self._lower(check=True)
+
+    def _lower(self, check: bool) -> Lowered:
         from lithify.lowering import lower
 
         if self.strategy is None:
-            return lower(self.elaborated.term, self.device.model)
-        return lower(self.elaborated.term, self.device.model, strategy=self.strategy)
+            return lower(self.elaborated.term, self.device.model, check=check)
+        return lower(self.elaborated.term, self.device.model, check=check, strategy=self.strategy)
 
     @cached_property
     def kernels(self) -> KernelProgram:

@@ -1,0 +1,95 @@
+"""`lithify bench`: a program's time on one or more devices, beside the machine's bound and the reference evaluator."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lithify.cli.console import note, out, working
+from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.programs import find_program
+from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    from lithify.program import Program
+    from lithify.program.explain import Explanation
+
+_REFERENCE_SECONDS = 2.0
+
+
+def bench_program(
+    reference: str,
+    arguments: Sequence[str],
+    sizes: Sequence[str],
+    devices: Sequence[str],
+    strategy: str | None,
+    evaluator: bool,
+    seed: int,
+) -> None:
+    """Measure, and print a table."""
+    program: Program = find_program(reference).by(strategy)
+    targets = [program.on(name) for name in devices]
+    fixed = read_sizes(sizes)
+    values = read_arguments(program, arguments, seed)
+    found: list[Explanation] = []
+    for each in targets:
+        with working(f"{each.name} on {each.device}"):
+            found.append(each.explain(*values, sizes=fixed))
+    by_reference = None
+    if evaluator:
+        with working("the reference evaluator"):
+            by_reference = _reference_seconds(targets[0], values, fixed)
+    _print(found, by_reference)
+
+
+def _reference_seconds(program: Program, values: Sequence[Any], sizes: dict[str, int]) -> float | None:
+    """Seconds that the reference evaluator (NumPy) takes; None where it does not get through."""
+    from lithify.evaluate import evaluate
+
+    elaborated = program.specialise(*values, sizes=sizes).elaborated
+    inputs = dict(zip([name for name, _ in elaborated.parameters], values, strict=True))
+    try:
+        return _median(lambda: evaluate(elaborated.term, inputs, exact=False), _REFERENCE_SECONDS)
+    except (LithifyError, MemoryError) as error:
+        note(f"the reference evaluator fails: {error}")
+        return None
+
+
+def _median(run: Callable[[], object], budget: float) -> float:
+    seconds: list[float] = []
+    while not seconds or (sum(seconds) < budget and len(seconds) < 7):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def _print(found: Sequence[Explanation], by_reference: float | None) -> None:
+    from rich.table import Table
+
+    from lithify.program.explain import duration
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("device", overflow="fold")
+    for title in ("time", "GB/s", "G/s", "bound", "share"):
+        table.add_column(title, justify="right")
+    table.add_column("what binds")
+    for each in found:
+        operations = sum(each.work.operations.values())
+        table.add_row(
+            each.device,
+            duration(each.seconds),
+            f"{each.work.bytes / each.seconds / 1e9:.3g}",
+            f"{operations / each.seconds / 1e9:.3g}",
+            duration(each.bound.seconds),
+            f"{each.share:.0%}",
+            each.binds,
+        )
+    if by_reference is not None:
+        faster = min(by_reference / each.seconds for each in found)
+        table.add_row("reference (NumPy)", duration(by_reference), "", "", "", "", f"{faster:.3g} times slower")
+    out().print(table, soft_wrap=False)
+    for each in found:
+        note(f"{each.device}: {next(text for title, text in each.rows() if title == 'derivation')}")

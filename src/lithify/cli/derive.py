@@ -1,0 +1,119 @@
+"""`lithify derive`: how a program becomes a lowered program, step by step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lithify.cli.console import note, out, working
+from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.programs import find_program
+from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from lithify.lang.term import Term
+    from lithify.program import Program
+    from lithify.program.specialise import Specialisation
+    from lithify.rewrite import Derivation
+
+
+def derive_program(
+    reference: str,
+    arguments: Sequence[str],
+    sizes: Sequence[str],
+    device: str | None,
+    strategy: str | None,
+    steps: bool,
+    programs: bool,
+    verify: bool,
+    save: str | None,
+    replay: str | None,
+) -> None:
+    """Print a derivation: the names of the steps, or what each rewrites, or the whole program after each."""
+    if strategy is not None and replay is not None:
+        raise LithifyError("--strategy and --replay exclude each other: a derivation says every step")
+    program: Program = find_program(reference).by(strategy)
+    if device is not None:
+        program = program.on(device)
+    fixed = read_sizes(sizes)
+    given = read_arguments(program, arguments, 0, types=True) if arguments or not program.annotated else ()
+    specialisation = program.specialise(*given, sizes=fixed)
+    start = time.perf_counter()
+    with working(f"deriving {program.name}"):
+        derivation = _derivation(specialisation, replay, verify)
+    seconds = time.perf_counter() - start
+    parameters = list(specialisation.elaborated.parameters)
+    _show_program("the program", derivation.start, parameters)
+    _show_steps(derivation, steps, programs)
+    _show_program("the lowered program", derivation.term, parameters)
+    note(f"{len(derivation.steps)} steps in {seconds * 1e3:.0f} ms")
+    if save is not None:
+        _save(derivation, program.name, save)
+
+
+def _derivation(specialisation: Specialisation, replay: str | None, verify: bool) -> Derivation:
+    if replay is not None:
+        from lithify.program.derivations import replay as follow
+
+        try:
+            text = Path(replay).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise LithifyError(f"{replay} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        return follow(text, specialisation.elaborated.term, check=verify)
+    return specialisation.checked().derivation if verify else specialisation.lowered.derivation
+
+
+def _save(derivation: Derivation, name: str, path: str) -> None:
+    from lithify.program.derivations import save
+
+    try:
+        Path(path).write_text(save(derivation, name), encoding="utf-8")
+    except OSError as error:
+        raise LithifyError(f"{path} cannot be written: {error.strerror or error}") from error
+    note(f"{path}: {len(derivation.steps)} steps")
+
+
+# ---- showing ---------------------------------------------------------------------------------------------------------
+
+
+def _show_program(title: str, term: Term, parameters: list[tuple[str, Any]]) -> None:
+    from rich.text import Text
+
+    from lithify.lang.printer import show_program
+
+    out().print(Text(title, style="bold"))
+    out().print(_indented(show_program(term, parameters)))
+
+
+def _show_steps(derivation: Derivation, steps: bool, programs: bool) -> None:
+    from rich.text import Text
+
+    if not steps and not programs:
+        from lithify.program.explain import summary
+
+        out().print(Text("by ", style="bold").append(summary(derivation.names()) or "no steps", style="default not bold"))
+        return
+    for number, (step, whole) in enumerate(derivation.terms() if programs else _steps(derivation), 1):
+        line = Text(f"{number:4}. ", style="dim").append(step.rule.name, style="bold green")
+        out().print(line.append(f"  at {derivation.place(step)}", style="dim not bold"))
+        if programs:
+            out().print(_indented(str(whole), 6))
+        else:
+            out().print(_indented(str(step.before), 6, "- ", "red"))
+            out().print(_indented(str(step.after), 6, "+ ", "green"))
+
+
+def _steps(derivation: Derivation) -> list[tuple[Any, None]]:
+    return [(step, None) for step in derivation.steps]
+
+
+def _indented(text: str, by: int = 2, mark: str = "", style: str = "") -> Text:
+    from rich.text import Text
+
+    blank = " " * len(mark)
+    lines = [f"{' ' * by}{mark if k == 0 else blank}{line}" for k, line in enumerate(text.splitlines())]
+    return Text("\n".join(lines), style=style)
