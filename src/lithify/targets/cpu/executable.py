@@ -14,7 +14,7 @@ from lithify.targets.arguments import Arguments, Call
 from lithify.targets.base import Executable, Interface, size_function
 from lithify.targets.cpu import policy
 from lithify.targets.cpu.engine import Library
-from lithify.targets.cpu.module import DISPATCH, POOL, Layout
+from lithify.targets.cpu.frame import DISPATCH, POOL, Layout
 from lithify.targets.cpu.pool import Pool
 from lithify.targets.memory import MEMORY, Array, address_of
 

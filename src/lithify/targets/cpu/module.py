@@ -19,29 +19,10 @@ from lithify.targets.cpu import policy
 from lithify.targets.cpu.analysis import has_parallel_loop, uses, work
 from lithify.targets.cpu.builder import Module, Value
 from lithify.targets.cpu.conversion import memory_kind, part_scalar
+from lithify.targets.cpu.frame import DISPATCH, FIRST, POOL, Layout
 from lithify.targets.cpu.statements import StatementEmitter
 
-POOL, DISPATCH, FIRST = 0, 1, 2  # slots of the frame
-
 _ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }\n!0 = !{i32 1}\n'
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How the frame is filled at a call.
-
-    `parameters` and `results` are slots of addresses (for scalar parameters: of the value itself). `sizes` are slots
-    of the symbolic sizes. `shared` are (slot, bytes) of memory that a call allocates once, `threads` (slot, bytes) of
-    memory that each thread needs, whose size goes to the slot after it. `work` says how much there is to do.
-    """
-
-    slots: int
-    parameters: tuple[int, ...]
-    results: tuple[int, ...]
-    sizes: tuple[int, ...]
-    shared: tuple[tuple[int, Dim], ...]
-    threads: tuple[tuple[int, Dim], ...]
-    work: Dim
 
 
 @dataclass(slots=True)

@@ -1,16 +1,21 @@
-"""The target `cpu`: LLVM IR, compiled for the machine at hand."""
+"""The target `cpu`: LLVM IR, compiled for the machine at hand.
+
+The emission is imported when something is compiled: a process that finds its programs compiled only loads them.
+"""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from lithify.kernel.ir import Program
 from lithify.targets.base import Target, interface_of
 from lithify.targets.cache import CACHE
 from lithify.targets.cpu import engine, runtime
 from lithify.targets.cpu.executable import CpuExecutable
-from lithify.targets.cpu.module import emit, has_streams
 from lithify.targets.cpu.pool import Pool, pool_of, thread_count
+
+if TYPE_CHECKING:
+    from lithify.kernel.ir import Program
 
 
 class CpuTarget(Target):
@@ -23,6 +28,8 @@ class CpuTarget(Target):
 
     def source(self, program: Program) -> str:
         """The LLVM IR of the program."""
+        from lithify.targets.cpu.module import emit
+
         return emit(program, streaming=False)[0]
 
     def assembly(self, program: Program) -> str:
@@ -31,6 +38,8 @@ class CpuTarget(Target):
 
     def compile(self, program: Program) -> CpuExecutable:
         """Machine code for this CPU."""
+        from lithify.targets.cpu.module import emit, has_streams
+
         text, layout = emit(program, streaming=False)
         plain = engine.compile_text(text)
         streaming = engine.compile_text(emit(program, streaming=True)[0]) if has_streams(program) else None
