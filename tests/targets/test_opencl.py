@@ -8,6 +8,7 @@ import pytest
 
 from lithify.lang.scalars import Scalar
 from lithify.targets.opencl import OpenCLTarget, select
+from tests.targets.group_programs import CASES, close
 from tests.targets.operator_programs import ALL_SCALARS, all_operators, cases, compare
 
 
@@ -28,3 +29,13 @@ def test_every_operator(target: OpenCLTarget, scalar: Scalar, width: int) -> Non
 def test_a_device_that_is_not_there(opencl_device: Any) -> None:
     with pytest.raises(Exception, match="there is no OpenCL device opencl:99"):
         select("opencl:99")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_groups(target: OpenCLTarget, name: str) -> None:
+    case = CASES[name]()
+    executable = target.compile(case.program)
+    got = executable(*case.arguments)
+    for one, wanted in zip(got if isinstance(got, tuple) else (got,), case.expected, strict=True):
+        close(one, wanted)
+        assert one.shape == wanted.shape

@@ -221,7 +221,7 @@ def _heading(parameters: Parameters) -> list[str]:
 
 
 def _head(name: str, parameters: Parameters, printer: KernelPrinter) -> list[str]:
-    declared = [_kernel_parameter(b, printer.values.places[b].name) for b in parameters.buffers]
+    declared = [_kernel_parameter(b, printer.values.places[b].name, b in parameters.written) for b in parameters.buffers]
     declared += [f"{printer.size_types[v]} {printer.values.indices.names[v]}" for v in parameters.sizes]
     declared += ["char *workspace"] if printer.workspace_bytes else []
     return [f"static void {name}({', '.join(declared) or 'void'}) {{"]
@@ -239,7 +239,7 @@ def _parameter(buffer: Buffer, name: str) -> str:
     return f"{'const ' if buffer.role == 'input' else ''}{_element(buffer)} *{name}"
 
 
-def _kernel_parameter(buffer: Buffer, name: str) -> str:
+def _kernel_parameter(buffer: Buffer, name: str, written: bool) -> str:
     if buffer.role == "scalar":
         return _parameter(buffer, name)
-    return f"{'const ' if buffer.role == 'input' else ''}{_element(buffer)} *{C.restrict} {name}"
+    return f"{'' if written else 'const '}{_element(buffer)} *{C.restrict} {name}"

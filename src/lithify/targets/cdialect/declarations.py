@@ -24,17 +24,19 @@ _VARIABLES_A_LINE = 8
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a kernel's function takes: buffers (and scalars), then sizes."""
+    """What a kernel's function takes: buffers (and scalars), then sizes. Buffers that it does not write are constant."""
 
     buffers: tuple[Buffer, ...]
     sizes: tuple[Variable, ...]
+    written: frozenset[Buffer]
 
 
 def parameters_of(kernel: Kernel, buffers: Iterable[Buffer]) -> Parameters:
     """Those of the program's buffers that the kernel touches, in their order, and the sizes that its text mentions."""
     touched = {access.buffer for access in accesses(kernel.body)}
+    written = frozenset(access.buffer for access in accesses(kernel.body) if access.writes)
     sizes = {v for v in used_variables(kernel) if v.last is None}
-    return Parameters(tuple(b for b in buffers if b in touched), tuple(sorted(sizes, key=lambda v: v.name)))
+    return Parameters(tuple(b for b in buffers if b in touched), tuple(sorted(sizes, key=lambda v: v.name)), written)
 
 
 class Declarations:

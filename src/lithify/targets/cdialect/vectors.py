@@ -107,7 +107,7 @@ class VectorPrinter:
                 value = Vector(self._as_mask(value, 8), bool_, True, 8)
             return storage.vector_store.format(value=value.text.text, **names)
         if self._aligned(place, position):
-            return f"{self._lvalue(place, start)} = {value.text.text};"
+            return f"{self._lvalue(place, start, '')} = {value.text.text};"
         return self.forms.store.format(value=value.text.text, **names) + ";"
 
     def _scatter(self, place: Place, position: Expr, value: Vector, guard: Guard) -> None:
@@ -248,7 +248,7 @@ class VectorPrinter:
             assert storage.vector_load is not None
             text = storage.vector_load.fill((), **names)
         elif self._aligned(place, position):
-            text = Text(self._lvalue(place, start), UNARY)
+            text = Text(self._lvalue(place, start, "const "), UNARY)
         else:
             text = Text(self.forms.load.format(**names))
         if backwards:
@@ -266,10 +266,9 @@ class VectorPrinter:
         vector = size * self.width
         return own % vector == 0 and place.buffer.alignment % vector == 0
 
-    def _lvalue(self, place: Place, start: Text) -> str:
+    def _lvalue(self, place: Place, start: Text, constant: str) -> str:
         buffer = place.buffer
         space = self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
-        constant = "const " if buffer.role == "input" else ""
         type_ = f"{space} {constant}{self.dialect.types[buffer.scalar]}{self.width}".strip()
         return self.forms.aligned.format(type=type_, address=self._address(place, start))
 

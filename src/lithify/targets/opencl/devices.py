@@ -24,15 +24,23 @@ class OpenCLDevice:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether the device works on the memory of the host, so that nothing needs to be copied."""
+        """Whether the device works on the memory of the host, so that nothing needs to be copied.
+
+        oclgrind takes host memory, too, but does not know that it was initialised.
+        """
         import pyopencl as cl
 
-        return bool(self.handle.type & cl.device_type.CPU)
+        return bool(self.handle.type & cl.device_type.CPU) and not self.is_oclgrind
 
     @property
     def is_pocl(self) -> bool:
         """Whether this is PoCL."""
         return "Portable Computing Language" in self.platform
+
+    @property
+    def is_oclgrind(self) -> bool:
+        """Whether this is the checker oclgrind."""
+        return "oclgrind" in self.platform.lower()
 
     @property
     def extensions(self) -> frozenset[str]:

@@ -69,7 +69,7 @@ _CONVERT_COMPLEX = {
     for a, b, p in (("complex64", "complex128", "double"), ("complex128", "complex64", "float"))
 }
 _EXCHANGE = """inline static void {{name}}(volatile {{space}} {{t}} *element, {{t}} value) {{{{
-  {u} seen, next = as_{u}(*element);
+  {u} seen, next = {function}((volatile {{space}} {u} *)element, 0, 0);
   do {{{{
     seen = next;
     const {{t}} now = as_{{t}}(seen);

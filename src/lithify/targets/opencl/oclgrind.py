@@ -1,0 +1,114 @@
+"""Running a program under oclgrind, which executes OpenCL kernels step by step and reports what they do wrong.
+
+oclgrind takes the place of the OpenCL platform of a process, so the program runs in a child process. The kernels are
+those of any other device. It is for small sizes: it executes some million instructions a second.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+from lithify.kernel.ir import Program
+from lithify.lang.errors import LaunchError
+from lithify.targets.base import interface_of
+from lithify.targets.opencl.source import Source, program_source
+
+CHECKS = ("--data-races", "--uninitialized", "--check-api", "--max-errors", "20")
+
+_CHILD = """
+import pickle, sys
+sys.path[:0] = pickle.load(open(sys.argv[1] + "/path", "rb"))
+from lithify.targets.opencl.oclgrind import child
+child(sys.argv[1])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One complaint: its first line (`kind`) and the lines that say where."""
+
+    kind: str
+    details: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join((self.kind, *self.details))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came out, and what oclgrind found; no findings means that no check failed."""
+
+    results: Any
+    findings: tuple[Finding, ...]
+
+
+def is_available() -> bool:
+    """Whether oclgrind is installed."""
+    return shutil.which("oclgrind") is not None
+
+
+def check(program: Program, arguments: Sequence[Any], options: Sequence[str] = CHECKS, timeout: float = 120) -> Report:
+    """Run a program under oclgrind on the arguments of a call.
+
+    Raises LaunchError when oclgrind is missing or the child process fails for another reason than a finding.
+    """
+    return check_source(program_source(program), interface_of(program), arguments, options, timeout)
+
+
+def check_source(
+    source: Source, interface: Any, arguments: Sequence[Any], options: Sequence[str] = CHECKS, timeout: float = 120
+) -> Report:
+    """As `check`, for a text that may have been changed."""
+    if not is_available():
+        raise LaunchError("oclgrind is not installed", hint="on Debian and Ubuntu: apt-get install oclgrind")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "path").write_bytes(pickle.dumps(sys.path))
+        job = (source.text, source.plan.as_data(), interface.as_data(), tuple(arguments))
+        (place / "job").write_bytes(pickle.dumps(job))
+        command = ["oclgrind", *options, "--log", str(place / "log"), sys.executable, "-c", _CHILD, folder]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as error:
+            raise LaunchError(f"oclgrind took more than {timeout} s for {interface.name}",
+                              hint="give it smaller sizes") from error  # fmt: skip
+        findings = _findings((place / "log").read_text() if (place / "log").exists() else "")
+        if not (place / "results").exists():
+            if findings:
+                return Report(None, findings)
+            raise LaunchError(f"{interface.name} did not run under oclgrind\n{done.stderr.strip()[-2000:]}")
+        return Report(pickle.loads((place / "results").read_bytes()), findings)
+
+
+def child(folder: str) -> None:
+    """What the child process does: build, run, write the results."""
+    from lithify.targets.base import Interface
+    from lithify.targets.opencl import compiler
+    from lithify.targets.opencl.devices import devices
+    from lithify.targets.opencl.executable import OpenCLExecutable
+    from lithify.targets.plan import LaunchPlan
+
+    place = Path(folder)
+    text, plan, interface, arguments = pickle.loads((place / "job").read_bytes())
+    device = next(d for d in devices() if d.is_oclgrind)
+    built = compiler.build(device, text)
+    executable = OpenCLExecutable(Interface.from_data(interface), LaunchPlan.from_data(plan), device, built)
+    results = executable(*arguments)
+    (place / "results").write_bytes(pickle.dumps(results))
+
+
+def _findings(log: str) -> tuple[Finding, ...]:
+    """The blocks of a log; oclgrind separates them by empty lines."""
+    blocks = [[line.strip() for line in block.splitlines() if line.strip()] for block in log.split("\n\n")]
+    return tuple(Finding(lines[0], tuple(lines[1:])) for lines in blocks if lines)
+
+
