@@ -57,7 +57,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Something that may take a while: after a second it is said what it is; on a terminal with the time that it takes."""
+    """Something that may take a while: after a second it is said what it is, on a terminal with the time it takes."""
     console = err()
     if not console.is_terminal:
         timer = threading.Timer(PATIENCE, lambda: note(f"{what} ..."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def derive_program(
     _show_program("the lowered program", derivation.term, parameters)
     note(f"{len(derivation.steps)} steps in {seconds * 1e3:.0f} ms")
     if save is not None:
-        _save(derivation, program.name, save)
+        _save(derivation, save)
 
 
 def _derivation(specialisation: Specialisation, replay: str | None, verify: bool) -> Derivation:
@@ -67,11 +68,11 @@ def _derivation(specialisation: Specialisation, replay: str | None, verify: bool
     return specialisation.checked().derivation if verify else specialisation.lowered.derivation
 
 
-def _save(derivation: Derivation, name: str, path: str) -> None:
-    from lithify.program.derivations import save
+def _save(derivation: Derivation, path: str) -> None:
+    from lithify.rewrite.record import save
 
     try:
-        Path(path).write_text(save(derivation, name), encoding="utf-8")
+        Path(path).write_text(save(derivation) + "\n", encoding="utf-8")
     except OSError as error:
         raise LithifyError(f"{path} cannot be written: {error.strerror or error}") from error
     note(f"{path}: {len(derivation.steps)} steps")
@@ -95,20 +96,38 @@ def _show_steps(derivation: Derivation, steps: bool, programs: bool) -> None:
     if not steps and not programs:
         from lithify.program.explain import summary
 
-        out().print(Text("by ", style="bold").append(summary(derivation.names()) or "no steps", style="default not bold"))
-        return
-    for number, (step, whole) in enumerate(derivation.terms() if programs else _steps(derivation), 1):
-        line = Text(f"{number:4}. ", style="dim").append(step.rule.name, style="bold green")
-        out().print(line.append(f"  at {derivation.place(step)}", style="dim not bold"))
-        if programs:
-            out().print(_indented(str(whole), 6))
-        else:
+        names = summary(derivation.names()) or "no steps"
+        out().print(Text("by ", style="bold").append(names, style="default not bold"))
+    elif programs:
+        _show_programs(derivation)
+    else:
+        for number, step in enumerate(derivation.steps, 1):
+            line = Text(f"{number:4}. ", style="dim").append(step.rule.name, style="bold green")
+            out().print(line.append(f"  at {'/'.join(map(str, step.path)) or 'the root'}", style="dim not bold"))
             out().print(_indented(str(step.before), 6, "- ", "red"))
             out().print(_indented(str(step.after), 6, "+ ", "green"))
 
 
-def _steps(derivation: Derivation) -> list[tuple[Any, None]]:
-    return [(step, None) for step in derivation.steps]
+def _show_programs(derivation: Derivation) -> None:
+    """The whole program after each step, with what changed in another colour (between backquotes without colours)."""
+    from rich.text import Text
+
+    from lithify.rewrite.record import steps_text
+
+    for text in islice(steps_text(derivation), 1, None):
+        title, _, body = text.partition("\n\n")
+        name, _, rule = title.partition("    ")
+        out().print(Text(name, style="bold green").append(f"    {rule}", style="dim not bold"))
+        out().print(_marked(body) if out().is_terminal else body)
+
+
+def _marked(text: str) -> Text:
+    from rich.text import Text
+
+    shown = Text()
+    for position, part in enumerate(text.split("`")):
+        shown.append(part, style="bold yellow" if position % 2 else "")
+    return shown
 
 
 def _indented(text: str, by: int = 2, mark: str = "", style: str = "") -> Text:

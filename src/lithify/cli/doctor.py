@@ -61,13 +61,19 @@ def _system() -> Iterator[Finding]:
     from lithify.targets.cache import CACHE
     from lithify.version import __version__
 
-    yield Finding("lithify", True, f"{__version__}, Python {platform.python_version()}, {platform.platform()}", needed=True)
+    yield Finding(
+        "lithify", True, f"{__version__}, Python {platform.python_version()}, {platform.platform()}", needed=True
+    )
     for package in ("numpy", "llvmlite"):
         version = _version(package)
         yield Finding(package, version is not None, version or "missing", f"pip install {package}", needed=True)
     model = host()
     caches = ", ".join(f"L{c.level} {_size(c.bytes)}" for c in model.caches)
-    yield Finding("processor", True, f"{model.name}, {model.cores} cores, {model.architecture}" + (f", {caches}" if caches else ""))
+    yield Finding(
+        "processor",
+        True,
+        f"{model.name}, {model.cores} cores, {model.architecture}" + (f", {caches}" if caches else ""),
+    )
     folder = CACHE.directory
     existing = next(p for p in (folder, *folder.parents) if p.exists())
     writable = os.access(existing, os.W_OK)
@@ -113,7 +119,9 @@ def _extras() -> Iterator[Finding]:
 
 def _tools() -> Iterator[Finding]:
     there = shutil.which("oclgrind")
-    yield Finding("oclgrind", there is not None, "checks OpenCL kernels for races and bounds", "apt-get install oclgrind")
+    yield Finding(
+        "oclgrind", there is not None, "checks OpenCL kernels for races and bounds", "apt-get install oclgrind"
+    )
 
 
 def _version(package: str) -> str | None:

@@ -112,11 +112,10 @@ def _read(text: str, random: np.random.Generator, types: bool) -> Any:
 
 
 def _type(text: str, types: bool) -> Type:
+    from lithify.lang.scalars import SCALARS
     from lithify.program.arguments import read_type
 
     last = text.rpartition(".")[2]
-    from lithify.lang.scalars import SCALARS
-
     if last not in SCALARS:
         raise LithifyError(f"`{text}` is no argument", hint=_FORMS)
     found = read_type(text)
@@ -141,13 +140,15 @@ def _number(text: str) -> bool | int | float | complex | None:
     return None
 
 
-def _converted_number(number: complex, scalar: Scalar) -> Any:
+def _converted_number(number: bool | int | float | complex, scalar: Scalar) -> Any:
     import numpy as np
 
-    whole = not isinstance(number, complex) and (math.isfinite(number) and number == int(number))
-    if scalar.is_integer and not (whole and scalar.limits[0] <= int(number.real) <= scalar.limits[1]):
-        raise LithifyError(f"{number} is not a value of {scalar}")
-    if isinstance(number, complex) and not scalar.is_complex:
+    if scalar.is_integer:
+        low, high = scalar.limits
+        fits = isinstance(number, int) and low <= number <= high
+    else:
+        fits = scalar.is_complex or not isinstance(number, complex)
+    if not fits:
         raise LithifyError(f"{number} is not a value of {scalar}")
     return np.asarray(number).astype(scalar.dtype)[()]
 
@@ -272,10 +273,8 @@ def _image(path: Path, suffix: str) -> Array:
             pixels = np.asarray(image if wide and suffix != "rgb" else image.convert("RGB" if suffix == "rgb" else "L"))
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise LithifyError(f"{path} is not an image that can be read: {error}") from error
+    white = 1.0 if pixels.dtype.kind == "f" else 255.0 if pixels.dtype == np.uint8 else 65535.0
     if suffix in ("", "rgb", "grey", "gray"):
-        largest = {"u": float(np.iinfo(pixels.dtype).max)} if pixels.dtype.kind == "u" else {"i": 65535.0}
-        return (pixels / largest.get(pixels.dtype.kind, 1.0)).astype(np.float32)
+        return (pixels / white).astype(np.float32)
     scalar = _scalar(suffix)
-    if scalar.is_float:
-        return (pixels / 255).astype(scalar.dtype)
-    return pixels.astype(scalar.dtype)
+    return (pixels / white).astype(scalar.dtype) if scalar.is_float else pixels.astype(scalar.dtype)

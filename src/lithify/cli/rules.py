@@ -9,6 +9,8 @@ from lithify.cli.console import out
 from lithify.lang.errors import LithifyError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from lithify.rewrite import Example, Rule
 
 
@@ -72,7 +74,7 @@ def _titled(rule: Rule) -> str:
     return f"{rule.name}({', '.join(shown)})" if shown else rule.name
 
 
-def _entry(title: str, text: str):  # type: ignore[no-untyped-def]
+def _entry(title: str, text: str) -> Text:
     from rich.text import Text
 
     lines = text.splitlines() or [""]

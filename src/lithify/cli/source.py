@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lithify.cli.console import note, working
 from lithify.cli.inputs import read_arguments, read_sizes
 from lithify.cli.programs import find_program
 from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    from lithify.program import Program
 
 LEVELS = ("program", "lowered", "kernel", "cpu", "asm", "opencl", "c")
 
@@ -39,7 +43,7 @@ def print_source(
     note(f"{output}: {len(text.splitlines())} lines")
 
 
-def _text(program, target, given, sizes):  # type: ignore[no-untyped-def]
+def _text(program: Program, target: str, given: Sequence[Any], sizes: dict[str, int]) -> str:
     from lithify.kernel.show import show
     from lithify.lang.printer import show_program
 
@@ -52,6 +56,7 @@ def _text(program, target, given, sizes):  # type: ignore[no-untyped-def]
     if target == "kernel":
         return show(program.kernels(*given, sizes=sizes))
     if target == "asm":
-        cpu = program.on("cpu")
-        return cpu.device.target.assembly(cpu.kernels(*given, sizes=sizes))
+        from lithify.targets.cpu import CpuTarget
+
+        return CpuTarget().assembly(program.on("cpu").kernels(*given, sizes=sizes))
     return program.source(*given, target=target, sizes=sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from lithify.program.specialise import Specialisation
 
 _SECONDS, _MOST, _LEAST = 0.3, 200, 7
+_MOST_RUNS = 12
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,18 @@ def timings(specialisation: Specialisation, arguments: Sequence[Any]) -> list[fl
 
 
 def summary(steps: Sequence[str]) -> str:
-    """The steps, a run of the same one said once: `map-fusion x 3, split-join`."""
-    runs: list[list[Any]] = []
+    """The steps, a run of the same one said once: `map-fusion x 3, split-join(16)`.
+
+    Of many steps only the rules are said, each with how often it was applied.
+    """
+    runs: list[tuple[str, int]] = []
     for step in steps:
         if runs and runs[-1][0] == step:
-            runs[-1][1] += 1
+            runs[-1] = step, runs[-1][1] + 1
         else:
-            runs.append([step, 1])
+            runs.append((step, 1))
+    if len(runs) > _MOST_RUNS:
+        runs = list(Counter(step.partition("(")[0] for step in steps).items())
     return ", ".join(name if count == 1 else f"{name} x {count}" for name, count in runs)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lithify.lang.types import Type
 from lithify.program.arguments import Described, decide, type_of_syntax
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Source(Protocol):
 
 
 class TextSource:
-    """A definition in a text, which is not read before it is needed: a compiled program needs the text's digest only."""
+    """A definition in a text, which is read when it is needed: a compiled program needs the text's digest only."""
 
     def __init__(self, text: Text, name: str) -> None:
         self.text, self.name = text, name
