@@ -47,7 +47,14 @@ PRIVATE_BYTES = 2_048
 
 
 class CpuStrategist(Strategist):
-    """Answers for a CPU: `model` gives cores and vector width, `loops` how the program's loops walk through memory."""
+    """Answers for a CPU: `model` gives cores and vector width, `loops` how the program's loops walk through memory.
+
+    `parallel` is the level that the outermost loop gets, `scratch` the memory for what a loop body cannot keep in
+    registers.
+    """
+
+    parallel: Level = PAR
+    scratch: Memory = THREAD
 
     def __init__(self, model: DeviceModel, loops: Loops) -> None:
         self.model, self.loops = model, loops
@@ -64,9 +71,9 @@ class CpuStrategist(Strategist):
         interior = self._without_borders(m)
         if interior is not None:
             return Choice(path, interior)
-        if PAR not in nest and not nest and work(m) >= PARALLEL_WORK:
-            return Choice(path, self._spread(m))
-        if is_scalar(_element(m)):
+        if not nest and self.spreads(work(m)):
+            return Choice(path, self.spread(m))
+        if is_flat(m):
             return Choice(path, self._vectorised(m))
         straight = length_of(m) <= 8 and length_of(m) * body_work(m) <= UNROLLED_WORK * 8
         return Choice(path, map_level(UNROLL if straight else SEQ))
@@ -80,9 +87,9 @@ class CpuStrategist(Strategist):
             return None
         if uses(m.args[0].args[0]) <= 1 or not has_work(xs.args[0]):
             return Choice(path, map_fusion)
-        if is_scalar(_element(xs)):
+        if is_scalar(element_of(xs)):
             return Choice(path, fuse_named)
-        return Choice(path, fuse_stored(_memory_for(_element(xs), nested=True)))
+        return Choice(path, fuse_stored(self._memory_for(element_of(xs), nested=True)))
 
     def _without_borders(self, m: Term) -> Strategy | None:
         """The interior of a nest that reads padding, apart from its ends: its rows are free of conditions.
@@ -92,19 +99,30 @@ class CpuStrategist(Strategist):
         """
         low, high = self.loops.borders(m)
         inner = length_of(m) - low - high
-        if low + high == 0 or is_scalar(_element(m)) or has_work(m.args[1]) or inner < low + high:
+        if low + high == 0 or is_scalar(element_of(m)) or has_work(m.args[1]) or inner < low + high:
             return None
         return cut_borders(low, inner)
 
-    def _spread(self, m: Term) -> Strategy:
+    def spreads(self, operations: int) -> bool:
+        """Is a loop outside of all others worth running in parallel?"""
+        return operations >= PARALLEL_WORK
+
+    def spread(self, m: Term) -> Strategy:
         """Over the threads: whole iterations of a nest, or pieces of a flat loop."""
         n = length_of(m)
-        grain = 4 * self._lanes(m)
-        if not is_scalar(_element(m)) or n < 2 * grain * self.model.cores:
-            return map_level(PAR)
+        if not is_flat(m) or n < self.shortest_spread(m):
+            return map_level(self.parallel)
+        grain = self._grain(m)
         piece = max(1, n // (self.model.cores * PIECES * grain)) * grain
         whole = n // piece * piece
         return split_range(whole) if whole != n else split_join(piece)
+
+    def shortest_spread(self, m: Term) -> int:
+        """From this length on a flat loop is cut into pieces."""
+        return 2 * self._grain(m) * self.model.cores
+
+    def _grain(self, m: Term) -> int:
+        return 4 * self._lanes(m)
 
     def _vectorised(self, m: Term) -> Strategy:
         n, lanes = length_of(m), self._lanes(m)
@@ -127,15 +145,14 @@ class CpuStrategist(Strategist):
         )
 
     def _lanes(self, t: Term) -> int:
-        """The vector width for the scalars that the loop works on."""
-        return self.model.vector_width(max(_bits(t), default=32))
+        return lanes_of(self.model, t)
 
     # -- reductions
 
     def reduction(self, need: Need, program: Term) -> Choice:
         r, path, nest = need.term, need.path, need.nest
         n = length_of(r.args[-1])
-        if r.kind == "reduce" and is_scalar(r.type) and VEC not in nest and _has_lanes(r):
+        if r.kind == "reduce" and is_scalar(r.type) and VEC not in nest and has_lanes(r):
             lanes = self._lanes(r)
             pieces = self.model.cores * PIECES
             if not nest and n * body_work(r) >= PARALLEL_WORK and n >= 4 * pieces * lanes:
@@ -149,7 +166,7 @@ class CpuStrategist(Strategist):
     def _sums_in_lanes(self, r: Term) -> bool:
         """Is memory contiguous along the reduction, and may its order change?"""
         walk = self.loops.walk(r)
-        return walk is not None and walk.contiguous > walk.strided and _has_lanes(r)
+        return walk is not None and walk.contiguous > walk.strided and has_lanes(r)
 
     def _partial_sums(self, r: Term) -> Strategy:
         """One partial result a piece; the pieces are spread over the threads and written down."""
@@ -177,64 +194,74 @@ class CpuStrategist(Strategist):
     def _in_order(self, r: Term, path: Path, nest: tuple[Level, ...]) -> Choice:
         xs = r.args[-1]
         if r.kind == "reduce" and xs.kind == "map" and xs["level"] is None and not is_lazy(xs.args[0]):
-            several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(_element(xs))
+            several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(element_of(xs))
             return Choice(path, reduce_fuse_named if several else reduce_map_fusion)
         n = length_of(xs)
         straight = n <= 32 and n * body_work(r) <= UNROLLED_WORK
         level = UNROLL if straight or n <= 2 else SEQ
         if r.kind == "scan":
             return Choice(path, scan_level(level, PRIVATE))
-        return Choice(path, reduce_level(level, _memory_for(r.type, nested=True)))
+        return Choice(path, reduce_level(level, self._memory_for(r.type, nested=True)))
 
     # -- memory
 
     def copy(self, need: Need, program: Term) -> Choice:
         xs, path, nest = need.term, need.path, need.nest
         n, lanes = length_of(xs), self.model.vector_width(max(_scalar_bits(xs.type), default=32))
-        spread = not nest and elements(xs.type) >= PARALLEL_WORK and n > 1
-        if not is_scalar(_element(xs)):
-            return Choice(path, copy_loop(PAR if spread else UNROLL if n <= 8 and elements(xs.type) <= 256 else SEQ))
+        spread = not nest and self.spreads(elements(xs.type))
+        if not is_scalar(element_of(xs)):
+            return Choice(path, copy_loop(self.parallel if spread else UNROLL if n <= 8 and elements(xs.type) <= 256 else SEQ))
         if VEC in nest or n < lanes:
             return Choice(path, copy_loop(UNROLL if n <= 16 else SEQ))
-        level = PAR if spread else UNROLL if n // lanes <= 16 else SEQ
+        level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ
         return Choice(path, copy_vectors_rest(level, lanes, SEQ) if n % lanes else copy_vectors(level, lanes))
 
     def memory(self, need: Need, program: Term) -> Choice:
-        return Choice(need.path, to_memory(_memory_for(need.term.type, nested=bool(need.nest))))
+        return Choice(need.path, to_memory(self._memory_for(need.term.type, nested=bool(need.nest))))
 
     def binding(self, need: Need, program: Term) -> Choice:
         value, function = need.term.args
         if uses(function.args[0]) <= 1 and not is_scalar(value.type):
             return Choice(need.path, let_inline)
-        return Choice(need.path, bind_memory(_memory_for(value.type, nested=bool(need.nest))))
+        return Choice(need.path, bind_memory(self._memory_for(value.type, nested=bool(need.nest))))
 
     def sharing(self, need: Need, program: Term) -> Choice:
         at = len(need.term.args) - 1
         xs = need.term.args[at]
-        return Choice((*need.path, at), to_memory(_memory_for(xs.type, nested=bool(need.nest))))
+        return Choice((*need.path, at), to_memory(self._memory_for(xs.type, nested=bool(need.nest))))
+
+    def _memory_for(self, type_: Type, *, nested: bool) -> Memory:
+        """The heap outside of all loops; inside, private memory where it is small, else `scratch`."""
+        if not nested:
+            return HEAP
+        return PRIVATE if elements(type_) * 8 <= PRIVATE_BYTES else self.scratch
 
     def iteration(self, need: Need, program: Term) -> Choice:
         return Choice(need.path, iterate_unroll())
 
 
-def _memory_for(type_: Type, *, nested: bool) -> Memory:
-    """The heap outside of all loops; inside, private memory where it is small, else memory of the thread."""
-    if not nested:
-        return HEAP
-    return PRIVATE if elements(type_) * 8 <= PRIVATE_BYTES else THREAD
-
-
 def _is_loop(m: Term) -> bool:
     """More than a view and scalar operators: the map has loops of its own, or rows that it computes."""
-    return not is_lazy(m.args[0]) or (not is_scalar(_element(m)) and has_work(m.args[0]))
+    return not is_lazy(m.args[0]) or (not is_scalar(element_of(m)) and has_work(m.args[0]))
 
 
-def _has_lanes(r: Term) -> bool:
+def lanes_of(model: DeviceModel, t: Term, *, access: bool = False) -> int:
+    """The vector width for the scalars that a loop works on: of the registers, or of the widest access of one item."""
+    bits = max(_bits(t), default=32)
+    return max(1, model.access_bytes * 8 // bits) if access else model.vector_width(bits)
+
+
+def is_flat(m: Term) -> bool:
+    """A map whose elements are scalars: no loop inside writes."""
+    return is_scalar(element_of(m))
+
+
+def has_lanes(r: Term) -> bool:
     algebra = algebra_of(r.args[0])
     return algebra.associative and algebra.commutative and algebra.neutral is not None
 
 
-def _element(t: Term) -> Type:
+def element_of(t: Term) -> Type:
     assert isinstance(t.type, Array)
     return t.type.element
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lithify.lang.errors import LithifyError
+from lithify.lang.levels import PAR
 from lithify.lang.term import Term, subterms
 from lithify.lowering.cpu import CpuStrategist
+from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
+from lithify.lowering.opencl_cpu import OpenClCpuStrategist
 from lithify.lowering.plain import PlainStrategist
+from lithify.lowering.strategist import Strategist
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
 
@@ -29,8 +34,15 @@ def lower(term: Term, model: DeviceModel, *, check: bool = False) -> Lowered:
     """
     program = name_loops(term)
     derivation = Derivation(program, check=check)
-    CpuStrategist(model, loops_of(program)).settle(derivation)
+    strategist_for(model)(model, loops_of(program)).settle(derivation)
     return Lowered(derivation.term, derivation)
+
+
+def strategist_for(model: DeviceModel) -> Callable[[DeviceModel, Loops], Strategist]:
+    """Who answers for a device: by kind of machine, and by whether it is reached through threads or through groups."""
+    if model.kind == "gpu":
+        return GpuStrategist
+    return CpuStrategist if model.has_level(PAR) else OpenClCpuStrategist
 
 
 def loops_of(program: Term) -> Loops:

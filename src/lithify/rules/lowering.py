@@ -71,3 +71,19 @@ cut_borders = rule(
     law="""The two ends apart from the interior: index-set splitting where a loop reads padding. In the interior the ranges of
     the indices prove every condition, and none is left.""",
 )
+
+one_item = rule(
+    "one-item",
+    "map@a f xs -> join (map[level]@a (λx. let s = f x in map[item] (λy. y) (singleton s)) xs)",
+    parameters="level item",
+    when=["element f"],
+    law="All items of a group compute the element, one of them writes it.",
+)
+
+one_group = rule(
+    "one-group",
+    """reduce@k f z xs -> nth 0 (join (map[level] (λx. let s = reduce@k f z x in map[item] (λy. y) (singleton s))
+                                            (singleton xs)))""",
+    parameters="level item",
+    law="A single group reduces everything, and one of its items writes the result.",
+)

@@ -1,0 +1,33 @@
+"""The default lowering for CPUs behind OpenCL: one work-item a group, which runs a whole piece with vectors.
+
+Work-items that share a group would be run in turn by one core, and every barrier would cut their loops in two.
+"""
+
+from __future__ import annotations
+
+from lithify.lang.levels import LOCAL, Level
+from lithify.lang.term import Term
+from lithify.lowering.cpu import CpuStrategist, is_flat
+from lithify.lowering.work import length_of
+from lithify.rewrite import Strategy
+from lithify.rules.algorithmic import split_join
+from lithify.rules.parallel import map_level
+
+GROUP = Level("group", 0)
+
+
+class OpenClCpuStrategist(CpuStrategist):
+    """Answers for a CPU behind OpenCL: as for any CPU, with groups of one item instead of threads."""
+
+    parallel = GROUP
+    scratch = LOCAL
+
+    def spreads(self, operations: int) -> bool:
+        """Always: outside of a group nobody may write to shared memory."""
+        return True
+
+    def spread(self, m: Term) -> Strategy:
+        """Pieces for the groups; a loop too short to be cut is one piece."""
+        if is_flat(m) and 1 < length_of(m) < self.shortest_spread(m):
+            return split_join(length_of(m))
+        return super().spread(m)
