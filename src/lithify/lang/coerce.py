@@ -295,8 +295,13 @@ def _select(operands: tuple[Value, ...]) -> Term:
     known = next((o.type for o in (then, otherwise) if isinstance(o, Term)), None)
     if known is None and isinstance(then, Numeral) and isinstance(otherwise, Numeral):
         known = _default_type((then, otherwise))
-    first = as_term(then, known)
-    return build.select(as_term(condition, bool_), first, as_term(otherwise, first.type))
+    test, first = as_term(condition, bool_), as_term(then, known)
+    second = as_term(otherwise, first.type)
+    if test.type is not bool_:
+        raise TypeMismatch(f"the condition has type {test.type}, bool expected", hint="compare it: `x != 0`")
+    if first.type is not second.type:
+        raise TypeMismatch(f"the branches have different types: {first.type} and {second.type}")
+    return build.select(test, first, second)
 
 
 def _elementwise(operator: Operator, operands: tuple[Value, ...], arrays: list[Array]) -> Value:

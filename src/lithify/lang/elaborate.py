@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from lithify.arith import Expr, as_expr, size
@@ -115,24 +115,18 @@ class Sizes:
         self.unbound.setdefault(name.name, name.span)
         return size(name.name)
 
-    def error(self) -> UnboundSize | None:
-        """The error that lists the unbound sizes, if there are any."""
-        if not self.unbound:
-            return None
+    def error(self) -> UnboundSize:
+        """The error that lists the unbound sizes."""
         listed = ", ".join(self.unbound)
         plural = "s are" if len(self.unbound) > 1 else " is"
         places = [str(span) for span in self.unbound.values() if span.shown]
         return UnboundSize(
             f"the size{plural} not known: {listed}",
             where="\n".join(places) or None,
-            hint=f"give {_given(self.unbound, 'sizes={', '}')} or {_given(self.unbound, '--size ', '')}, "
-            "or name it in the type of a parameter",
+            hint=f"give sizes={{{', '.join(f'{name!r}: ..' for name in self.unbound)}}} or "
+            + " ".join(f"--size {name}=.." for name in self.unbound)
+            + ", or name it in the type of a parameter",
         )
-
-
-def _given(names: Iterable[str], before: str, after: str) -> str:
-    separator = "=" if before.startswith("-") else ": "
-    return before + ", ".join(f"{name}{separator}.." for name in names) + after
 
 
 class Elaborator:

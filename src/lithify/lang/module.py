@@ -20,7 +20,7 @@ from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
 from lithify.lang.coerce import as_term, call, lambda_of, operate
 from lithify.lang.elaborate import Elaborator
-from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
+from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator, Typing
 from lithify.lang.parser import parse
 from lithify.lang.syntax import (
@@ -33,10 +33,11 @@ from lithify.lang.syntax import (
     ParameterPattern,
     Source,
     TypeSyntax,
+    free_names,
 )
 from lithify.lang.term import Term
 from lithify.lang.types import Type
-from lithify.lang.values import FunctionValue, Numeral, Value, describe
+from lithify.lang.values import FreeName, FunctionValue, Numeral, Value, describe
 
 Sizes = Mapping[str, int | Expr]
 OperatorCheck = Callable[[Operator, Type], None]
@@ -173,11 +174,19 @@ class Definition:
         elaborator = Elaborator(sizes, builtins=prelude)
         try:
             return self._elaborate(elaborator, arguments)
-        except LithifyError as error:
-            unbound = elaborator.sizes.error()
-            if unbound is not None and isinstance(error, TypeMismatch):
-                raise unbound from error
+        except TypeMismatch as error:
+            if elaborator.sizes.unbound:
+                raise self._unbound(elaborator) from error
             raise
+
+    def _unbound(self, elaborator: Elaborator) -> UnboundSize:
+        """All the sizes that are missing, not only those that were met before something did not fit."""
+        scope = _Scope(self.module, elaborator, self.position)
+        for name in free_names(self.syntax.value):
+            if name.name not in scope and isinstance(value := elaborator.name(name, {}), Numeral):
+                if isinstance(value.value, FreeName):
+                    elaborator.sizes.unbound.setdefault(name.name, name.span)
+        return elaborator.sizes.error()
 
     def _elaborate(self, elaborator: Elaborator, arguments: Sequence[Type] | Mapping[str, Type] | None) -> Elaborated:
         scope = _Scope(self.module, elaborator, self.position + 1)
@@ -201,9 +210,8 @@ class Definition:
             term = as_term(value)
         except LithifyError as error:
             raise error.located(str(self.syntax.span)) from None
-        unbound = elaborator.sizes.error()
-        if unbound is not None:
-            raise unbound
+        if elaborator.sizes.unbound:
+            raise elaborator.sizes.error()
         return Elaborated(term, parameters, {name: n.as_size() for name, n in elaborator.sizes.known.items()})
 
     def _parameters(

@@ -5,7 +5,8 @@ The parser makes these nodes and the elaborator (`lithify.lang.elaborate`) reads
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 
@@ -270,6 +271,32 @@ Expression = (
     | Indexing
     | Annotation
 )
+
+
+def free_names(node: object, bound: frozenset[str] = frozenset()) -> Iterator[Name]:
+    """The names that an expression uses and does not bind, in the order of the text."""
+    if isinstance(node, Name):
+        if node.name not in bound:
+            yield node
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from free_names(item, bound)
+    elif isinstance(node, Lambda):
+        yield from free_names(node.body, bound.union(*[names_of(p) for p in node.parameters]))
+    elif isinstance(node, Let):
+        yield from free_names(node.value, bound)
+        yield from free_names(node.body, bound | names_of(node.pattern))
+    elif isinstance(node, Node):
+        for part in fields(node):
+            if part.name != "span":
+                yield from free_names(getattr(node, part.name), bound)
+
+
+def names_of(pattern: ParameterPattern) -> frozenset[str]:
+    """The names that a pattern binds, those of sizes in its annotations included."""
+    if isinstance(pattern, NamePattern):
+        return frozenset({pattern.name, *[name.name for name in free_names(pattern.annotation)]})
+    return frozenset().union(*[names_of(item) for item in pattern.items])
 
 
 # ---- declarations ----------------------------------------------------------------------------------------------------
