@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lithify.program import parse as parse
     from lithify.program import program as program
 
-_PROGRAM = ("Device", "DeviceStatus", "Module", "Program", "device", "devices", "load", "parse", "program")
+_PROGRAM = ("Device", "DeviceStatus", "Module", "Program", "device", "devices", "load", "parse")
 _ERRORS = ("EvaluationError", "LaunchError", "LithifyError", "ParseError", "Rejected", "RewriteFailed", "TypeMismatch",
            "UnboundSize")  # fmt: skip
 _SCALARS = ("bool_", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f8e4m3", "f8e5m2", "f16", "bf16", "f32",
@@ -40,11 +40,13 @@ _HOME = {
 }
 _FRONT_END = "lithify.lang.frontend"
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", "program", *_HOME]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import what is named: what is listed above, else a pattern or operator of the Python front end."""
+    if name == "program":
+        return importlib.import_module("lithify.program")  # which is the decorator, too
     if name.startswith("__"):
         raise AttributeError(f"module 'lithify' has no attribute {name!r}")
     module = importlib.import_module(_HOME.get(name, _FRONT_END))

@@ -47,8 +47,10 @@ def key_of(value: Any) -> Hashable:
     kind = type(value)
     if kind is np.ndarray:
         return value.dtype, value.shape
-    if kind in _NUMBERS or isinstance(value, Type):
-        return kind if kind in _NUMBERS else value
+    if kind in _NUMBERS:
+        return kind.__name__
+    if isinstance(value, Type):
+        return value
     if kind is tuple or kind is list:
         return tuple([key_of(item) for item in value])
     if isinstance(value, str):

@@ -23,7 +23,7 @@ _REPETITIONS = 15
 
 @cache
 def measured(device: Device) -> Device:
-    """The device with its streaming bandwidth as measured now, for arrays that do not fit its caches."""
+    """The device with what was measured now: its streaming bandwidth beyond its caches, and what a launch takes."""
     from lithify.program.module import parse
 
     elements = _GPU_ELEMENTS if device.model.kind == "gpu" else _CPU_ELEMENTS
@@ -34,4 +34,6 @@ def measured(device: Device) -> Device:
         compiled = streams[name].on(device).specialise(data).compiled
         seconds = min(compiled.executable.time((data,), _REPETITIONS))
         best = max(best, bytes_ * elements / seconds)
-    return replace(device, model=device.model.with_measured(bandwidths={"heap": best}))
+    one = np.ones(1, np.float32)
+    call = min(streams["scaled"].on(device).specialise(one).compiled.executable.time((one,), _REPETITIONS))
+    return replace(device, model=device.model.with_measured(bandwidths={"heap": best}, launch_seconds=call))

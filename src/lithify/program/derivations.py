@@ -1,4 +1,4 @@
-"""Saved derivations, followed again from a program: no search, the same rules at the same places, conditions checked."""
+"""Saved derivations, followed again from a program: the same rules at the same places, conditions checked again."""
 
 from __future__ import annotations
 

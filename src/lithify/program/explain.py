@@ -96,9 +96,16 @@ def explain(specialisation: Specialisation, arguments: Sequence[Any]) -> Explana
         bound,
         statistics.median(timings(specialisation, arguments)),
         tuple(lowered.derivation.names()),
-        tuple(getattr(lowered, "notes", ())),
+        (*getattr(lowered, "notes", ()), *_about_caches(work, device.model)),
         len(specialisation.kernels.kernels),
     )
+
+
+def _about_caches(work: Work, model: DeviceModel) -> list[str]:
+    largest = max([cache.bytes for cache in model.caches], default=0)
+    if work.bytes > largest:
+        return []
+    return ["everything fits into the caches, which are faster than the memory that the bound is of"]
 
 
 def timings(specialisation: Specialisation, arguments: Sequence[Any]) -> list[float]:

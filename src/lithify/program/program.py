@@ -197,7 +197,9 @@ def program(function: Callable[..., Any]) -> Program:
     Parameters annotated with types (`lf.Array[n, m, lf.f32]`) take arguments of those types only; the others take the
     type of what they are given.
     """
-    return Program(FunctionSource(function))
+    made = Program(FunctionSource(function))
+    made.__doc__ = function.__doc__
+    return made
 
 
 def _sizes(sizes: Mapping[str, int] | None) -> Sizes:

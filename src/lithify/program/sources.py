@@ -13,6 +13,7 @@ from lithify.program.arguments import Described, decide, type_of_syntax
 if TYPE_CHECKING:
     from lithify.lang.module import Definition, Elaborated
     from lithify.lang.syntax import TypeSyntax
+    from lithify.lang.types import Type
     from lithify.program.module import Text
 
 Sizes = tuple[tuple[str, int], ...]
@@ -33,8 +34,8 @@ class Source(Protocol):
         """Whether the parameters' types are all written."""
         ...
 
-    def key(self, described: Sequence[Described], sizes: Sizes) -> str:
-        """Text that identifies what the program means for such arguments, for the disk cache."""
+    def key(self, elaborated: Callable[[], Elaborated]) -> str:
+        """Text that identifies the program for the disk cache; the term is asked for where it has to be known."""
         ...
 
     def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
@@ -56,7 +57,7 @@ class TextSource:
     def annotated(self) -> bool:
         return all(type_ is not None for type_ in _annotations(self.text.module[self.name]))
 
-    def key(self, described: Sequence[Described], sizes: Sizes) -> str:
+    def key(self, elaborated: Callable[[], Elaborated]) -> str:
         return f"{self.text.digest} {self.name}"
 
     def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
@@ -78,17 +79,28 @@ class FunctionSource:
     def parameters(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.function).parameters)
 
-    def key(self, described: Sequence[Described], sizes: Sizes) -> str:
+    @cached_property
+    def annotated(self) -> bool:
+        return all(type_ is not None for type_ in self._declared)
+
+    @cached_property
+    def _declared(self) -> list[Type | None]:
+        from lithify.lang.frontend import declared
+
+        return declared(self.function)
+
+    def key(self, elaborated: Callable[[], Elaborated]) -> str:
         from lithify.lang.digest import digest
 
-        program = self.elaborate(described, sizes)
+        program = elaborated()
         names = ", ".join(f"{name} : {type_}" for name, type_ in program.parameters)
         return hashlib.sha256(f"{names} {digest(program.term)}".encode()).hexdigest()
 
     def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
-        from lithify.lang.frontend import build, declared
+        from lithify.lang.frontend import build
 
-        return build(self.function, decide(described, declared(self.function)), dict(sizes))
+        types = None if not described and self.annotated else decide(described, self._declared)
+        return build(self.function, types, dict(sizes))
 
 
 def _annotations(definition: Definition) -> list[TypeSyntax | None]:

@@ -117,7 +117,7 @@ class Specialisation:
 
         return CACHE.key(
             self.source.name,
-            self.source.key(self.described, self.sizes),
+            self.source.key(lambda: self.elaborated),
             " ".join(map(str, self.described)),
             str(self.sizes),
             self.strategy or "",
