@@ -135,23 +135,23 @@ def text(e: Expr) -> str:
     return printer().text(e).text
 
 
-I, J, K = VARIABLES.values()
+i_, j_, k_ = VARIABLES.values()
 
 
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        (I * 5 + J, "5 * i + j"),
-        (I - J, "i - j"),
-        (-I, "-i"),
-        (I // 4, "i / 4"),
-        (I % 4, "i % 4"),
-        ((I * 5 + J) % 4 * 3 + K, "3 * ((i + j) % 4) + k"),
-        ((I - 3) // 4, "(i + 1) / 4 - 1"),
+        (i_ * 5 + j_, "5 * i + j"),
+        (i_ - j_, "i - j"),
+        (-i_, "-i"),
+        (i_ // 4, "i / 4"),
+        (i_ % 4, "i % 4"),
+        ((i_ * 5 + j_) % 4 * 3 + k_, "3 * ((i + j) % 4) + k"),
+        ((i_ - 3) // 4, "(i + 1) / 4 - 1"),
         (const(0), "0"),
-        (I * J, "i * j"),
-        (I * 2 + 3_000_000_000, "2 * (int64_t)i + 3000000000"),
-        (minimum(I, J), "min_i32(i, j)"),
+        (i_ * j_, "i * j"),
+        (i_ * 2 + 3_000_000_000, "2 * (int64_t)i + 3000000000"),
+        (minimum(i_, j_), "min_i32(i, j)"),
     ],
     ids=str,
 )
@@ -162,13 +162,13 @@ def test_text_of_forms(form: Expr, expected: str) -> None:
 @pytest.mark.parametrize(
     ("guard", "expected"),
     [
-        ((4 - I,), "i < 5"),
-        ((I - 2,), "i >= 2"),
-        ((J - I - 1,), "i < j"),
-        ((J - I,), "i <= j"),
-        ((I - J - 3,), "j + 3 <= i"),
-        ((I - 1, 3 - I), "(uint32_t)(i - 1) < 3u"),
-        ((I - 1, 3 - J), "i >= 1 && j < 4"),
+        ((4 - i_,), "i < 5"),
+        ((i_ - 2,), "i >= 2"),
+        ((j_ - i_ - 1,), "i < j"),
+        ((j_ - i_,), "i <= j"),
+        ((i_ - j_ - 3,), "j + 3 <= i"),
+        ((i_ - 1, 3 - i_), "(uint32_t)(i - 1) < 3u"),
+        ((i_ - 1, 3 - j_), "i >= 1 && j < 4"),
         ((), "true"),
         ((const(-1),), "false"),
     ],

@@ -71,5 +71,7 @@ def _run(command: Sequence[str], text: str = "") -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         numbered = "\n".join(f"{n:4} {line}" for n, line in enumerate(text.splitlines(), 1))
-        raise CompileError(f"{Path(command[0]).name} does not compile a generated program\n{done.stderr.strip()}\n{numbered}")
+        raise CompileError(
+            f"{Path(command[0]).name} does not compile a generated program\n{done.stderr.strip()}\n{numbered}"
+        )
     return done.stdout

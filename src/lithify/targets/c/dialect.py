@@ -19,6 +19,7 @@ from lithify.lang.scalars import (
 )
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage
 from lithify.targets.cdialect.lowfloats import low_float_helpers
+from lithify.targets.cdialect.names import words
 from lithify.targets.cdialect.text import Template
 
 _INTEGERS = {SCALARS[f"{sign}{bits}"]: f"{'u' if sign == 'u' else ''}int{bits}_t"
@@ -95,7 +96,7 @@ C = Dialect(
     restrict="restrict",
     function=_FUNCTION,
     aligned="ALIGNED({bytes})",
-    reserved=frozenset("ALIGNED ATOMIC CRITICAL PARALLEL_FOR LANES workspace size_t ptrdiff_t".split()),
+    reserved=words("ALIGNED ATOMIC CRITICAL PARALLEL_FOR LANES workspace thread_number thread_count"),
     lane_pragma="LANES",
     parallel_pragma="PARALLEL_FOR",
     stack_bytes=1 << 15,

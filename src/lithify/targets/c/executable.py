@@ -31,7 +31,9 @@ class CExecutable(Executable):
         self._arguments = Arguments(interface)
         self._function = _load(library, function)
         self._function.restype = ctypes.c_int
-        self._scalar_types = [_value_type(SCALARS[p.scalar]) if p.role == "scalar" else None for p in interface.parameters]
+        self._scalar_types = [
+            _value_type(SCALARS[p.scalar]) if p.role == "scalar" else None for p in interface.parameters
+        ]
         passed = [t or ctypes.c_void_p for t in self._scalar_types]
         self._function.argtypes = [
             *passed, *[ctypes.c_void_p] * len(interface.results), *[ctypes.c_int64] * len(interface.sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lithify.arith import Expr
-from lithify.kernel.ir import Buffer, Kernel, Program
+from lithify.kernel.ir import Buffer, Program
 from lithify.lang.errors import LithifyError
 from lithify.targets.c.dialect import C
 from lithify.targets.cdialect.declarations import Parameters, parameters_of
@@ -170,7 +170,9 @@ class _Main:
         sizes = {v for call in self._calls for v in call.parameters.sizes}
         sizes |= {v for b in self._program.temporaries for v in element_count(b).variables()}
         buffers = [b for b in (*self._program.parameters, *self._program.results) if b not in used]
-        return [self._names[b] for b in buffers] + [self._indices.names[v] for v in self._program.sizes if v not in sizes]
+        return [self._names[b] for b in buffers] + [
+            self._indices.names[v] for v in self._program.sizes if v not in sizes
+        ]
 
     def _size_text(self, buffer: Buffer) -> str:
         bytes_: Expr = element_count(buffer) * buffer.scalar.bytes
@@ -201,7 +203,8 @@ extern "C" {{
 #endif
 
 // {main.description()}
-// Arrays are row-major, start at multiples of {ALIGNMENT} bytes and do not overlap. Returns 0, or 1 when memory ran out.
+// Arrays are row-major, start at multiples of {ALIGNMENT} bytes and do not overlap.
+// Returns 0, or 1 when memory for temporaries ran out.
 {main.prototype()};
 
 #ifdef __cplusplus
@@ -221,7 +224,9 @@ def _heading(parameters: Parameters) -> list[str]:
 
 
 def _head(name: str, parameters: Parameters, printer: KernelPrinter) -> list[str]:
-    declared = [_kernel_parameter(b, printer.values.places[b].name, b in parameters.written) for b in parameters.buffers]
+    declared = [
+        _kernel_parameter(b, printer.values.places[b].name, b in parameters.written) for b in parameters.buffers
+    ]
     declared += [f"{printer.size_types[v]} {printer.values.indices.names[v]}" for v in parameters.sizes]
     declared += ["char *workspace"] if printer.workspace_bytes else []
     return [f"static void {name}({', '.join(declared) or 'void'}) {{"]

@@ -1,4 +1,4 @@
-"""The target `c`: one self-contained C11 file and its header, compiled with the system's compiler where there is one."""
+"""The target `c`: one self-contained C11 file and its header, compiled with the system's compiler if there is one."""
 
 from __future__ import annotations
 

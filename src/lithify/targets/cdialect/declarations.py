@@ -24,7 +24,7 @@ _VARIABLES_A_LINE = 8
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a kernel's function takes: buffers (and scalars), then sizes. Buffers that it does not write are constant."""
+    """What a kernel's function takes: buffers (and scalars), then sizes. Buffers not `written` are constant in it."""
 
     buffers: tuple[Buffer, ...]
     sizes: tuple[Variable, ...]

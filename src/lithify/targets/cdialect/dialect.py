@@ -114,4 +114,3 @@ def parts_of(scalar: Scalar) -> Scalar:
 def is_rounded(scalar: Scalar) -> bool:
     """Whether results of this type must be rounded to it after being computed in a wider one."""
     return computed(scalar) is not scalar
-

@@ -33,8 +33,7 @@ _COMPLEX = {
     "make": "{t} make_{s}({p} re, {p} im) {{ {t} z; z.re = re; z.im = im; return z; }}",
     "add": "{t} add_{s}({t} a, {t} b) {{ return make_{s}(a.re + b.re, a.im + b.im); }}",
     "sub": "{t} sub_{s}({t} a, {t} b) {{ return make_{s}(a.re - b.re, a.im - b.im); }}",
-    "mul": "{t} mul_{s}({t} a, {t} b) {{\n"
-    "  return make_{s}(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);\n}}",
+    "mul": "{t} mul_{s}({t} a, {t} b) {{\n  return make_{s}(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);\n}}",
     # R. L. Smith, "Algorithm 116: complex division" (1962): no overflow on the way
     "div": "{t} div_{s}({t} a, {t} b) {{\n"
     "  if (fabs{f}(b.re) >= fabs{f}(b.im)) {{\n"
@@ -54,11 +53,9 @@ _COMPLEX = {
     "    return make_{s}(x, a.im / (2 * x));\n  }}\n"
     "  {p} y = sqrt{f}((r - a.re) / 2);\n"
     "  return make_{s}(fabs{f}(a.im) / (2 * y), copysign{f}(y, a.im));\n}}",
-    "exp": "{t} exp_{s}({t} a) {{\n"
-    "  {p} r = exp{f}(a.re);\n  return make_{s}(r * cos{f}(a.im), r * sin{f}(a.im));\n}}",
+    "exp": "{t} exp_{s}({t} a) {{\n  {p} r = exp{f}(a.re);\n  return make_{s}(r * cos{f}(a.im), r * sin{f}(a.im));\n}}",
     "log": "{t} log_{s}({t} a) {{ return make_{s}(log{f}(hypot{f}(a.re, a.im)), atan2{f}(a.im, a.re)); }}",
-    "sin": "{t} sin_{s}({t} a) {{\n"
-    "  return make_{s}(sin{f}(a.re) * cosh{f}(a.im), cos{f}(a.re) * sinh{f}(a.im));\n}}",
+    "sin": "{t} sin_{s}({t} a) {{\n  return make_{s}(sin{f}(a.re) * cosh{f}(a.im), cos{f}(a.re) * sinh{f}(a.im));\n}}",
     "cos": "{t} cos_{s}({t} a) {{\n"
     "  return make_{s}(cos{f}(a.re) * cosh{f}(a.im), -(sin{f}(a.re) * sinh{f}(a.im)));\n}}",
 }

@@ -68,8 +68,11 @@ class LaneSplitter:
                     result.extend(self._leaf(guarded, lane, width))
                 case Loop():
                     if lane in statement.extent.variables():
-                        raise Rejected(f"the loop {statement.name or ''} inside lanes runs to {statement.extent}, "
-                                       "which differs from lane to lane", hint="use a sequential map there")
+                        raise Rejected(
+                            f"the loop {statement.name or ''} inside lanes runs to {statement.extent}, "
+                            "which differs from lane to lane",
+                            hint="use a sequential map there",
+                        )
                     result.append(replace(statement, body=self._inwards(statement.body, lane, width, guard)))
                 case If():
                     result.extend(self._condition(statement, lane, width, guard))
@@ -95,8 +98,14 @@ class LaneSplitter:
     def _leaf(self, statement: Leaf, lane: Variable, width: int) -> Block:
         part = self._width_of(statement, width)
         if isinstance(statement, Store) and part < width and self._reads_other_lanes(statement):
-            buffer = Buffer(f"{statement.buffer.name}_next", statement.buffer.scalar, (const(width),), PRIVATE,
-                            "scratch", statement.buffer.scalar.bytes)
+            buffer = Buffer(
+                f"{statement.buffer.name}_next",
+                statement.buffer.scalar,
+                (const(width),),
+                PRIVATE,
+                "scratch",
+                statement.buffer.scalar.bytes,
+            )
             self.scratch.append(buffer)
             first = Store(buffer, (lane.expr,), statement.value, statement.guard)
             second = replace(statement, value=Load(buffer, (lane.expr,)))

@@ -71,7 +71,7 @@ class _Format:
             "sign": self.bits - 1,
             "nan": hex(over | 1 << self.mantissa - 1 if self.infinite else magnitude),
             "normal": hex((127 - self.bias + 1) << 23),
-            "shifter": 2 ** (24 - self.bias - self.mantissa) if 24 > self.bias + self.mantissa else 0.5,
+            "shifter": 2 ** (24 - self.bias - self.mantissa) if self.bias + self.mantissa < 24 else 0.5,
             "half": hex((1 << drop - 1) - 1),
             "drop": drop,
             "rebias": hex((127 - self.bias) << self.mantissa),

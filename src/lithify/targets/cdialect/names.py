@@ -35,5 +35,17 @@ def identifier(wish: str) -> str:
     return name if not name.startswith("_") else "v" + name
 
 
-_KEYWORDS = ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool", "true", "false", "main", "NAN", "INFINITY", "asm", "half", "kernel", "global", "local", "constant", "private"]
-KEYWORDS = frozenset(_KEYWORDS)
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(re.findall(r"\w+", text))
+
+
+# Keywords, what the standard headers define, and the functions that kernels call: a variable of such a name hides it.
+KEYWORDS = words("""
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    asm bool true false main NAN INFINITY memcpy malloc free aligned_alloc
+    fmin fmax pow fma sqrt rsqrt exp log sin cos tan tanh erf floor ceil fabs rint hypot atan2 sinh cosh copysign
+    fminf fmaxf powf fmaf sqrtf expf logf sinf cosf tanf tanhf erff floorf ceilf fabsf rintf hypotf atan2f sinhf coshf
+    copysignf
+""")

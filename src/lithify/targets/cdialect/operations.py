@@ -95,8 +95,8 @@ OPERATIONS: Operations = {
     ("complex", FLOAT): call("make_{c}", 2, helper="make_{c}"),
 }
 
-# With a constant on the right (a shift within the width, a divisor other than 0 and -1) no helper is needed. The operand
-# is the left one, {n} the constant.
+# With a constant on the right (a shift within the width, a divisor other than 0 and -1) no helper is needed. The
+# operand is the left one, {n} the constant.
 BY_CONSTANT: Operations = {
     ("div", SIGNED): Template("({t})({0} / {n})", UNARY, (TIMES,)),
     ("rem", SIGNED): Template("({t})({0} % {n})", UNARY, (TIMES,)),

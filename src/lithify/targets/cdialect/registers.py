@@ -46,7 +46,9 @@ class _Use:
     dynamic: bool = False
 
 
-def private_places(buffers: Iterable[Buffer], accesses: Iterable[Access], names: Names, *, vectors: bool) -> list[Place]:
+def private_places(
+    buffers: Iterable[Buffer], accesses: Iterable[Access], names: Names, *, vectors: bool
+) -> list[Place]:
     """Places for private buffers, those that nothing accesses left out. `vectors`: lanes are vectors, not loops."""
     uses: dict[Buffer, _Use] = {buffer: _Use() for buffer in buffers}
     touched: set[Buffer] = set()

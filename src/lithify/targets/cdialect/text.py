@@ -55,4 +55,3 @@ def prefix(symbol: str) -> Template:
 def call(name: str, arity: int, helper: str | None = None) -> Template:
     """A function call."""
     return Template(f"{name}({', '.join(f'{{{i}}}' for i in range(arity))})", PRIMARY, (CHOICE,) * arity, helper)
-

@@ -225,4 +225,3 @@ def shared_values(value: Value) -> list[Value]:
 
     visit(value)
     return [v for v in order if counts[id(v)] > 1 and isinstance(v, Apply)]
-

@@ -88,10 +88,8 @@ class VectorPrinter:
         name = place.cells[start][0]
         if guard:
             mask = self._as_mask(self.mask(guard), self._element_bits(value))
-            text = f"select({name}, {value.text.text}, {mask.text})"
-        else:
-            text = value.text.text
-        self._lines.append(f"{name} = {text};")
+            value = value._replace(text=Text(f"select({name}, {value.text.text}, {mask.text})"))
+        self._lines.append(f"{name} = {value.text.text};")
 
     def _storable(self, place: Place) -> bool:
         storage = self.values.storage(place)
@@ -268,7 +266,9 @@ class VectorPrinter:
 
     def _lvalue(self, place: Place, start: Text, constant: str) -> str:
         buffer = place.buffer
-        space = self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
+        space = (
+            self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
+        )
         type_ = f"{space} {constant}{self.dialect.types[buffer.scalar]}{self.width}".strip()
         return self.forms.aligned.format(type=type_, address=self._address(place, start))
 
@@ -371,8 +371,8 @@ class VectorPrinter:
             elements = self._temporary("lanes")
             self._lines.append(f"int {elements}[{self.width}];")
             with self._lane_loop(()):
-                condition = self.values.indices.conditions((e,)).within(CHOICE + 1)
-                self._lines.append(f"{elements}[{self.values.indices.names[self.lane]}] = {condition} ? -1 : 0;")
+                truth = self.values.indices.conditions((e,)).within(CHOICE + 1)
+                self._lines.append(f"{elements}[{self.values.indices.names[self.lane]}] = {truth} ? -1 : 0;")
             parts.append(self._from_array(elements))
         text = parts[0] if len(parts) == 1 else Text(" & ".join(p.within(UNARY) for p in parts), BITS)
         return Vector(text, bool_, True, 32)
@@ -467,7 +467,12 @@ class VectorPrinter:
         type_ = f"{self.dialect.types[computed(target)]}{self.width}"
         if target is bool_:
             bits = computed(source).bits
-            return Vector(Text(f"{vector.text.within(PLUS)} != ({self._type(vector)}{self.width})(0)", EQUALITY), bool_, True, bits)
+            return Vector(
+                Text(f"{vector.text.within(PLUS)} != ({self._type(vector)}{self.width})(0)", EQUALITY),
+                bool_,
+                True,
+                bits,
+            )
         if source is bool_:
             text = Text(f"convert_{type_}(-{vector.text.within(PRIMARY)})")
         elif computed(source) is computed(target):
@@ -491,7 +496,9 @@ def can_be_vector(statement: Store | AtomicUpdate, dialect: Dialect) -> bool:
     if isinstance(statement, AtomicUpdate):
         return False
     forms = dialect.vectors
-    return statement.buffer.scalar in forms.scalars and all(_is_vector_value(v, forms) for v in subvalues(statement.value))
+    return statement.buffer.scalar in forms.scalars and all(
+        _is_vector_value(v, forms) for v in subvalues(statement.value)
+    )
 
 
 def _is_vector_value(value: Value, forms: VectorForms) -> bool:
@@ -504,4 +511,3 @@ def _is_vector_value(value: Value, forms: VectorForms) -> bool:
     if isinstance(value, Apply) and value.operator.typing is Typing.CONVERT:  # double rounding, see ValuePrinter
         return not (is_rounded(value.scalar) and value.operands[0].scalar.bits == 64)
     return True
-

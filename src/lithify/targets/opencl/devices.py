@@ -104,7 +104,7 @@ def select(wish: str | None = None) -> OpenCLDevice:
     if not found:
         raise LaunchError(
             "this machine has no OpenCL device",
-            hint="install one: `pip install 'lithify[opencl]'`, and on Debian and Ubuntu `apt-get install pocl-opencl-icd`",
+            hint="pip install 'lithify[opencl]', and for the CPU on Debian and Ubuntu: apt-get install pocl-opencl-icd",
         )
     if wish is None or wish == "opencl":
         return found[0]

@@ -23,6 +23,7 @@ from lithify.lang.scalars import (
 )
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, VectorForms
 from lithify.targets.cdialect.lowfloats import low_float_helpers
+from lithify.targets.cdialect.names import words
 from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
 from lithify.targets.cdialect.text import EQUALITY, PRIMARY, Template, call
 
@@ -145,8 +146,10 @@ OPENCL = Dialect(
     restrict="restrict",
     function=_FUNCTION,
     aligned="__attribute__((aligned({bytes})))",
-    reserved=frozenset("half uint uchar ushort ulong size_t ptrdiff_t event_t image2d_t sampler_t complex imaginary"
-                       " min max abs clamp select any all dot cross length distance step sign".split()),
+    reserved=words("""
+        half uint uchar ushort ulong size_t ptrdiff_t event_t image2d_t sampler_t complex imaginary kernel global local
+        constant private barrier select convert min max abs clamp any all dot cross length distance step sign
+    """),
     vectors=VectorForms(
         widths=WIDTHS,
         load="vload{width}(0, {address})",

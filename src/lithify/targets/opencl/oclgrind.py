@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from lithify.kernel.ir import Program
 from lithify.lang.errors import LaunchError
 from lithify.targets.base import interface_of
 from lithify.targets.opencl.source import Source, program_source
 
-CHECKS = ("--data-races", "--uninitialized", "--check-api", "--max-errors", "20")
+CHECKS = ("--data-races", "--uninitialized", "--check-api", "--max-errors", "200")
 
 _CHILD = """
 import pickle, sys
@@ -77,7 +76,7 @@ def check_source(
         (place / "job").write_bytes(pickle.dumps(job))
         command = ["oclgrind", *options, "--log", str(place / "log"), sys.executable, "-c", _CHILD, folder]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired as error:
             raise LaunchError(f"oclgrind took more than {timeout} s for {interface.name}",
                               hint="give it smaller sizes") from error  # fmt: skip
@@ -110,5 +109,3 @@ def _findings(log: str) -> tuple[Finding, ...]:
     """The blocks of a log; oclgrind separates them by empty lines."""
     blocks = [[line.strip() for line in block.splitlines() if line.strip()] for block in log.split("\n\n")]
     return tuple(Finding(lines[0], tuple(lines[1:])) for lines in blocks if lines)
-
-

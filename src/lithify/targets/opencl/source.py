@@ -41,7 +41,12 @@ def program_source(program: Program, size_bits: int = 64) -> Source:
         parameters = parameters_of(kernel, (*program.parameters, *program.results, *program.temporaries))
         printer = KernelPrinter(kernel, parameters, OPENCL, size_bits)
         name = names.fresh(kernel.name)
-        lines = [*_heading(program, kernel, parameters), *_head(kernel, name, parameters, printer), *printer.body(), "}"]
+        lines = [
+            *_heading(program, kernel, parameters),
+            *_head(kernel, name, parameters, printer),
+            *printer.body(),
+            "}",
+        ]
         kernels.append("\n".join(lines))
         helpers |= printer.values.helpers | {b.scalar.name for b in parameters.buffers if b.scalar.is_complex}
         own |= printer.values.own_helpers
@@ -99,4 +104,3 @@ def _parameter(buffer: Buffer, name: str, written: bool) -> str:
 def _scalar_type(buffer: Buffer) -> str:
     """The type in which a scalar is passed: bytes for truth values, f32 for narrower floats."""
     return "uchar" if buffer.scalar is bool_ else OPENCL.types[computed(buffer.scalar)]
-
