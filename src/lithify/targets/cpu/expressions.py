@@ -206,15 +206,21 @@ class Emitter(Builder):
         return (self.constant(kind, value),)
 
     def _choose(self, choice: ir.Choose) -> Parts:
-        scalar, vector = self.guard(choice.guard)
-        then, otherwise = self._value(choice.then), self._value(choice.otherwise)
-        if scalar is not None and vector is not None:
-            condition: Value | None = vector & scalar
-        else:
-            condition = scalar if vector is None else vector
-        if condition is None:
+        return self._where(choice.guard, self._value(choice.then), choice.otherwise)
+
+    def _where(self, conditions: ir.Guard, then: Parts, otherwise: ir.Value | None) -> Parts:
+        """`then` where the conditions hold, `otherwise` (undefined if None) elsewhere."""
+        condition = self.condition(conditions)
+        if condition is None or otherwise is None:
             return then
-        return tuple(condition.choose(t, o) for t, o in zip(then, otherwise, strict=True))
+        return tuple(condition.choose(t, o) for t, o in zip(then, self._value(otherwise), strict=True))
+
+    def condition(self, conditions: ir.Guard) -> Value | None:
+        """The conjunction of the conditions as one i1, a vector where they differ from lane to lane; None if empty."""
+        scalar, vector = self.guard(conditions)
+        if scalar is None or vector is None:
+            return vector if scalar is None else scalar
+        return vector & scalar
 
     # ---- memory ------------------------------------------------------------------------------------------------
 
@@ -258,30 +264,18 @@ class Emitter(Builder):
     def _load(self, load: ir.Load) -> Parts:
         buffer = load.buffer
         if buffer in self.scalars:
-            return self.scalars[buffer]
+            return self._where(load.guard, self.scalars[buffer], load.fill)
         access = self.access(buffer, load.index)
         varies = self.depends_on_lane(access.index, *load.guard) or (self.lane is not None and access.stride is None)
         if not varies:
             return self._load_one(load, access)
-        fill = self._fill(load)
         mask = self.lane_mask(load.guard)
         if access.stride in (1, -1):
             parts = self._load_contiguous(access, mask)
         else:
             parts = self._gather(access, mask)
         parts = tuple(self.from_memory(p, buffer.scalar) for p in parts)
-        if load.guard and load.fill is not None:
-            own = self._own_mask(load.guard)
-            parts = tuple(own.choose(p, f) for p, f in zip(parts, fill, strict=True))
-        return parts
-
-    def _own_mask(self, conditions: ir.Guard) -> Value:
-        scalar, vector = self.guard(conditions)
-        if scalar is None or vector is None:
-            result = vector if scalar is None else scalar
-            assert result is not None
-            return result
-        return vector & scalar
+        return self._where(load.guard, parts, load.fill)
 
     def _fill(self, load: ir.Load) -> Parts:
         if load.fill is not None:

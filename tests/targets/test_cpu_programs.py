@@ -1,0 +1,52 @@
+"""Lowered programs through translation and the cpu target, against what they mean (the reference evaluator)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lithify.evaluate import evaluate
+from lithify.kernel.translate import translate
+from lithify.lang.errors import Rejected
+from lithify.lang.term import Term
+from lithify.targets.cpu import CpuTarget
+from tests.kernel.lowered_terms import on_cpu
+from tests.kernel.translated import flat, parameters_of, random_value
+
+TARGET = CpuTarget(threads=2)
+
+
+def agrees(term: Term, rng: np.random.Generator) -> None:
+    """Compile the term, run it, and compare with the evaluator."""
+    parameters = parameters_of(term)
+    given = {p["name"]: random_value(p.type, rng) for p in parameters}
+    run = TARGET.compile(translate(term, parameters))
+    leaves: list[Any] = [leaf for p in parameters for leaf in flat(given[p["name"]])]
+    kept = [np.array(leaf) for leaf in leaves]
+    got = run(*leaves)
+    expected = flat(evaluate(term, given))
+    for result, wanted in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
+        np.testing.assert_allclose(result, np.asarray(wanted, dtype=result.dtype), rtol=1e-6)
+    for before, after in zip(kept, leaves, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_lowered_programs(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops, unrolled loops, vectors of odd widths, threads, memories, every view; many are refused, most run."""
+    if block % 2:
+        monkeypatch.setattr("lithify.targets.cpu.policy.LEAST_WORK", 0)  # threads whatever the size
+    ran = 0
+    for seed in range(block * 25, block * 25 + 25):
+        term, _ = on_cpu(Random(seed), 3)
+        try:
+            agrees(term, np.random.default_rng(seed))
+        except Rejected:
+            continue
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {term}\n{error}") from error
+        ran += 1
+    assert ran >= 12
