@@ -21,7 +21,7 @@ from lithify.lang.syntax import (
 )
 from lithify.lang.types import Array, Function, Index, Tuple, Type
 from lithify.lang.unparse import unparse, unparse_type
-from lithify.lang.values import LiteralArray, Numeral, TupleValue, Value, describe
+from lithify.lang.values import LiteralArray, Numeral, Resolve, TupleValue, Value, describe
 
 # In an annotation: whatever type the argument has there, as in `xs : n._`.
 ANY = "_"
@@ -35,8 +35,9 @@ class TypeReader:
         scope: MutableMapping[str, Value],
         size: Callable[[Expression], Expr],
         known: Mapping[str, Numeral],
+        resolve: Resolve | None = None,
     ) -> None:
-        self.scope, self.size, self.known = scope, size, known
+        self.scope, self.size, self.known, self.resolve = scope, size, known, resolve
 
     def type(self, syntax: TypeSyntax) -> Type:
         """The type that is written."""
@@ -75,7 +76,10 @@ class TypeReader:
         try:
             typed = isinstance(value, Numeral | LiteralArray)
             typed |= isinstance(value, TupleValue) and isinstance(syntax, TupleType)
-            term = as_term(value, self.type(syntax) if typed else self.scalar_of(syntax))
+            type_ = self.type(syntax) if typed else self.scalar_of(syntax)
+            if isinstance(value, Numeral) and isinstance(type_, Index):
+                value = Numeral(value.as_size(self.resolve))
+            term = as_term(value, type_)
             self.unify(syntax, term.type, f"{what} : {term.type}")
         except LithifyError as error:
             raise error.located(str(syntax.span)) from None

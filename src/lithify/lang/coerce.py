@@ -212,29 +212,33 @@ def _result(value: Value, type_: Type | None) -> Term:
     return term
 
 
-def accumulator_type(function: Value, initial: Value, element: Type) -> Type:
-    """The type of a reduction's accumulator; when the initial value has no type, the function tells.
+def combining(function: Value, initial: Value, element: Type, what: str) -> tuple[Term, Term]:
+    """The lambda and the initial value of a reduction; when the initial value has no type, the function tells.
 
     A literal over scalars has the elements' type if the function agrees; otherwise the type of the first step
     `f initial x` is the accumulator's.
     """
+    f = as_function(function, what)
+
+    def from_type(accumulator: Type) -> tuple[Term, Term]:
+        return lambda_of(f, (accumulator, element), accumulator, what), as_term(initial, accumulator)
+
     if isinstance(initial, Term):
-        return initial.type
+        return from_type(initial.type)
     if isinstance(initial, Numeral) and isinstance(element, Scalar):
         try:
-            lambda_of(function, (element, element), element, "reduce")
-            return element
+            return from_type(element)
         except TypeMismatch as mismatch:
-            failure: LithifyError = mismatch
+            failure = mismatch
         try:
-            return _first_step(function, initial, element)
+            return from_type(_first_step(f, initial, element))
         except LithifyError:
             raise failure from None
-    return _first_step(function, initial, element)
+    return from_type(_first_step(f, initial, element))
 
 
-def _first_step(function: Value, initial: Value, element: Type) -> Type:
-    step = abstract(element, lambda x: as_term(call_binary(as_function(function, "reduce"), initial, x)))
+def _first_step(function: FunctionValue, initial: Value, element: Type) -> Type:
+    step = abstract(element, lambda x: as_term(call_binary(function, initial, x)))
     assert isinstance(step.type, Function)
     return step.type.result
 

@@ -154,7 +154,7 @@ class Elaborator:
 
     def types(self, scope: Scope) -> TypeReader:
         """Reads type annotations in a scope."""
-        return TypeReader(scope, lambda e: self.size(e, scope), self.sizes.known)
+        return TypeReader(scope, lambda e: self.size(e, scope), self.sizes.known, self.sizes.resolve)
 
     def size(self, e: Expression, scope: Scope) -> Expr:
         """The value of an expression in size position."""
@@ -290,11 +290,23 @@ def _let(value: Value, body: Callable[[Value], Value]) -> Value:
     if not isinstance(value, Term):
         return body(value)
     term = value
-    result = body(build.param("_let", term.type))
-    if isinstance(result, FunctionValue):
-        f = result
+
+    def inner(x: Term) -> Term:
+        result = body(x)
+        if isinstance(result, FunctionValue):
+            raise _BodyIsFunction(result)
+        return as_term(result)
+
+    try:
+        return build.let(term, inner)
+    except _BodyIsFunction as body_is:
+        f = body_is.function
         return FunctionValue(f.name, f.arity, lambda *arguments: _let(term, lambda x: _call_all(body(x), arguments)))
-    return build.let(term, lambda x: as_term(body(x)))
+
+
+class _BodyIsFunction(Exception):
+    def __init__(self, function: FunctionValue) -> None:
+        self.function = function
 
 
 def _is_typed(value: Value) -> bool:

@@ -21,7 +21,7 @@ from lithify.lang.operators import OPERATORS
 from lithify.lang.patterns import PATTERNS, Pattern
 from lithify.lang.scalars import bool_
 from lithify.lang.term import Term, make
-from lithify.lang.types import Array, Tuple, shape_of
+from lithify.lang.types import Array, Function, Tuple, shape_of
 from lithify.lang.values import (
     FunctionValue,
     LiteralArray,
@@ -122,10 +122,9 @@ def _fold(kind: str) -> Callable[[Resolve | None, Arguments, Attributes], Value]
     def build_(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
         f, initial, xs = arguments
         array = as_array(xs, kind)
-        function = as_function(f, kind)
-        accumulator = coerce.accumulator_type(function, initial, build.element_type(array))
+        function, start = coerce.combining(f, initial, build.element_type(array), kind)
         attrs = {"level": None, "memory": None, "name": None} | attributes
-        return apply_pattern(PATTERNS[kind], attrs, (function, as_term(initial, accumulator), array))
+        return make(PATTERNS[kind], tuple(attrs.values()), (function, start, array))
 
     return build_
 
@@ -260,12 +259,10 @@ def _pipe(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes
     f, load, initial, xs = arguments
     array = as_array(xs, "pipe")
     loader = lambda_of(load, (build.element_type(array),), None, "pipe")
-    tile = loader.type.result  # type: ignore[attr-defined]
-    accumulator = coerce.accumulator_type(as_function(f, "pipe"), initial, tile)
+    assert isinstance(loader.type, Function)
+    function, start = coerce.combining(f, initial, loader.type.result, "pipe")
     attrs = {"slots": 2, "lag": 0, "roles": None, "name": None} | attributes
-    return apply_pattern(
-        PATTERNS["pipe"], attrs, (f, coerce.function_of_term(loader), as_term(initial, accumulator), array)
-    )
+    return make(PATTERNS["pipe"], tuple(attrs.values()), (function, loader, start, array))
 
 
 def at(xs: Value, index: Value, resolve: Resolve | None = None) -> Value:

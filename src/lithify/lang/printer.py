@@ -42,6 +42,7 @@ from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Function, Index, Tuple, Type, sizes_in
 from lithify.lang.unparse import unparse
 
+_ONE_LINE = 1 << 30
 _RESERVED = frozenset({"i", "let", "in", "if", "then", "else", "true", "false", "inf", "nan", *OPERATORS, *SCALARS})
 
 
@@ -202,7 +203,7 @@ class _Printer:
 
     def attributed(self, t: Term, scope: Scope) -> Expression:
         if t.kind == "launch":
-            attributes = [" ".join(map(str, sizes)) for sizes in t.attrs]
+            attributes = [unparse(_apply(Name(""), *map(size_syntax, sizes)), _ONE_LINE).strip() for sizes in t.attrs]
         else:
             attribute = t.attrs[0]
             attributes = [attribute.name if t.kind == "instr" or isinstance(attribute, Operator) else str(attribute)]
