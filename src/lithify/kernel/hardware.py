@@ -91,7 +91,9 @@ def plan_launch(root: Term, device: DeviceModel | None) -> Hardware:
     used: dict[Level, list[Expr]] = {}
     for term in maps_of_kernel(root):
         level = term["level"]
-        if level is not None and level.kind is LevelKind.HARDWARE and isinstance(term.type, Array):
+        if level is None or level.kind is not LevelKind.HARDWARE or not isinstance(term.type, Array):
+            continue
+        if term.type.size.constant != 0:  # an empty map leaves nothing that could use an index
             used.setdefault(level, []).append(term.type.size)
     launch = _launch_of(root)
     if not used:

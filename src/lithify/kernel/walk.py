@@ -108,6 +108,10 @@ class Rewriting:
     def expr(self, e: Expr) -> Expr:
         return e
 
+    def index_of(self, buffer: ir.Buffer, index: ir.Index) -> ir.Index:
+        """The index into what the buffer becomes."""
+        return self.index(index)
+
     def index(self, index: ir.Index) -> ir.Index:
         return tuple([self.expr(e) for e in index])
 
@@ -118,13 +122,13 @@ class Rewriting:
         match value:
             case ir.Load(buffer, index, guard, fill):
                 if not guard:
-                    return ir.Load(self.buffer(buffer), self.index(index))
+                    return ir.Load(self.buffer(buffer), self.index_of(buffer, index))
                 kept = self.guard(guard)
                 other = None if fill is None else self.value(fill)
                 if kept is None:
                     assert other is not None
                     return other
-                return ir.Load(self.buffer(buffer), self.index(index), kept, other if kept else None)
+                return ir.Load(self.buffer(buffer), self.index_of(buffer, index), kept, other if kept else None)
             case ir.Apply(operator, operands, scalar):
                 return ir.Apply(operator, tuple([self.value(o) for o in operands]), scalar)
             case ir.Choose(guard, then, otherwise):
@@ -149,13 +153,19 @@ class Rewriting:
             case ir.Store(buffer, index, value, guard):
                 kept = self.guard(guard)
                 return (
-                    () if kept is None else (ir.Store(self.buffer(buffer), self.index(index), self.value(value), kept),)
+                    ()
+                    if kept is None
+                    else (ir.Store(self.buffer(buffer), self.index_of(buffer, index), self.value(value), kept),)
                 )
             case ir.AtomicUpdate(operator, buffer, index, value, guard):
                 kept = self.guard(guard)
                 if kept is None:
                     return ()
-                return (ir.AtomicUpdate(operator, self.buffer(buffer), self.index(index), self.value(value), kept),)
+                return (
+                    ir.AtomicUpdate(
+                        operator, self.buffer(buffer), self.index_of(buffer, index), self.value(value), kept
+                    ),
+                )
             case ir.If(guard, body, otherwise):
                 kept = self.guard(guard)
                 if kept is None:
@@ -190,13 +200,23 @@ class Substitution(Rewriting):
 
 
 class Renaming(Rewriting):
-    """Buffers replaced in code, in indices that they hold too."""
+    """Buffers replaced in code, in indices that they hold too. `linear`: the new ones have one dimension."""
 
-    def __init__(self, buffers: Mapping[ir.Buffer, ir.Buffer]) -> None:
+    def __init__(self, buffers: Mapping[ir.Buffer, ir.Buffer], *, linear: bool = False) -> None:
         self.buffers = buffers
+        self.linear = linear
 
     def buffer(self, buffer: ir.Buffer) -> ir.Buffer:
         return self.buffers.get(buffer, buffer)
+
+    def index_of(self, buffer: ir.Buffer, index: ir.Index) -> ir.Index:
+        moved = self.index(index)
+        if not self.linear or buffer not in self.buffers:
+            return moved
+        position = const(0)
+        for size, i in zip(buffer.shape, moved, strict=True):
+            position = position * size + i
+        return (position,)
 
     def expr(self, e: Expr) -> Expr:
         for atom in loaded_in(e):
@@ -214,7 +234,8 @@ def _reloaded(e: Expr, renaming: Renaming) -> Expr:
             parts = tuple([_reloaded(part, renaming) for part in atom.parts()])
             if isinstance(atom, Loaded):
                 assert isinstance(atom.buffer, ir.Buffer)
-                product = product * loaded(renaming.buffer(atom.buffer), parts[:-2], parts[-2], parts[-1])
+                index = renaming.index_of(atom.buffer, parts[:-2])
+                product = product * loaded(renaming.buffer(atom.buffer), index, parts[-2], parts[-1])
             else:
                 product = product * (atom.rebuild(parts) if parts else atom.expr)
         result = result + product

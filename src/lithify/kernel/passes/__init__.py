@@ -7,6 +7,7 @@ from collections.abc import Callable
 from lithify.kernel import ir
 from lithify.kernel.passes.barriers import insert_barriers
 from lithify.kernel.passes.implied import drop_implied_conditions
+from lithify.kernel.passes.reuse import reuse_memory
 from lithify.kernel.passes.sharing import share_with_threads
 from lithify.kernel.passes.splitting import split_index_sets
 
@@ -18,6 +19,8 @@ PIPELINE: tuple[Pass, ...] = (
     # Cuts loops at the edges of padding and partial tiles; what it tests in front of a body is implied inside.
     split_index_sets,
     drop_implied_conditions,
+    # Smaller local memory: more groups at a time. Before the barriers, which the sharing may need more of.
+    reuse_memory,
     # Needs the final accesses to shared memory: nothing that moves or shares memory comes after it.
     insert_barriers,
 )

@@ -54,6 +54,7 @@ class _Access:
     buffer: ir.Buffer
     index: ir.Index
     form: Expr  # the element's number as the code says it: the variables of other iterations are not renamed in it
+    pinned: frozenset[Variable]  # of the items' variables: those that are 0 here
     writes: bool
     atomic: bool = False
 
@@ -93,6 +94,7 @@ class _Placement:
     ) -> None:
         self.shared, self.items, self.warp, self.lane = shared, items, warp, lane
         self.others = {v: var(v.name, v.extent) for v in items if v.extent is not None}
+        self.pinned: frozenset[Variable] = frozenset()
         self._decided: dict[tuple[_Access, _Access], str | None] = {}
 
     def block(self, block: ir.Block, state: _State) -> tuple[ir.Block, _State]:
@@ -118,7 +120,10 @@ class _Placement:
                 result.append(ir.Barrier(scope, memory))
                 state = state.after(scope)
             if isinstance(statement, ir.If) and not self._uniform(statement.guard):
+                pinned = self.pinned
+                self.pinned = pinned | _pinned(statement.guard)
                 inner, _ = self.block(statement.body, _State())
+                self.pinned = pinned
                 other, _ = self.block(statement.otherwise, _State())
                 if inner != statement.body or other != statement.otherwise:
                     pending.extend(reversed(_distributed(statement)))
@@ -149,13 +154,35 @@ class _Placement:
         return statement, state.having(frozenset(self._accesses(statement)))
 
     def _accesses(self, statement: ir.Statement) -> Iterator[_Access]:
-        for inner in statements((statement,)):
-            for buffer, index in reads_of(inner):
-                if buffer in self.shared:
-                    yield _Access(buffer, index, self._position(buffer, index), False)
-            if isinstance(inner, (ir.Store, ir.AtomicUpdate)) and inner.buffer in self.shared:
-                form = self._position(inner.buffer, inner.index)
-                yield _Access(inner.buffer, inner.index, form, True, isinstance(inner, ir.AtomicUpdate))
+        yield from self._within(statement, self.pinned)
+
+    def _within(self, statement: ir.Statement, pinned: frozenset[Variable]) -> Iterator[_Access]:
+        for buffer, index in reads_of(statement):
+            if buffer in self.shared:
+                yield self._access(buffer, index, pinned, False)
+        if isinstance(statement, (ir.Store, ir.AtomicUpdate)) and statement.buffer in self.shared:
+            atomic = isinstance(statement, ir.AtomicUpdate)
+            yield self._access(statement.buffer, statement.index, pinned, True, atomic)
+        if isinstance(statement, ir.If):
+            inside = pinned | _pinned(statement.guard)
+            for s in statement.body:
+                yield from self._within(s, inside)
+            for s in statement.otherwise:
+                yield from self._within(s, pinned)
+        else:
+            for block in blocks_of(statement):
+                for s in block:
+                    yield from self._within(s, pinned)
+
+    def _access(
+        self,
+        buffer: ir.Buffer,
+        index: ir.Index,
+        pinned: frozenset[Variable],
+        writes: bool,
+        atomic: bool = False,
+    ) -> _Access:
+        return _Access(buffer, index, self._position(buffer, index), pinned & self.items, writes, atomic)
 
     def _position(self, buffer: ir.Buffer, index: ir.Index) -> Expr:
         """The element's number, in the dimensions in which work-items differ."""
@@ -177,7 +204,7 @@ class _Placement:
                     found = self._scope(old, new)
                     if found == GROUP or (found == WARP and old in state.warp):
                         scope = GROUP if GROUP in (scope, found) else WARP
-                        memories.add("local" if old.buffer.memory.name == "local" else "global")
+                        memories.add(old.buffer.memory.name)
         return None if scope is None else (scope, tuple(sorted(memories, reverse=True)))
 
     def _scope(self, old: _Access, new: _Access) -> str | None:
@@ -191,7 +218,9 @@ class _Placement:
             return None
         if any(_differs(a.substitute(self.others) - b) for a, b in zip(old.index, new.index, strict=True)):
             return None
-        known = _decoded(old.form) if old.form is new.form else set()
+        known = set(old.pinned & new.pinned)
+        if old.form is new.form:
+            known |= _decoded(old.form)
         for a, b in zip(old.index, new.index, strict=True):
             if a is b:
                 known |= _decoded(a)
@@ -224,6 +253,17 @@ def _distributed(statement: ir.If) -> list[ir.Statement]:
     if statement.otherwise:
         result += [ir.If((_negated(statement.guard),), (o,)) for o in statement.otherwise]
     return result
+
+
+def _pinned(guard: ir.Guard) -> frozenset[Variable]:
+    """The variables that must be 0 where the guard holds: -x - 2 y >= 0."""
+    found: set[Variable] = set()
+    for condition in guard:
+        if condition.hi == 0 and all(coefficient < 0 for _, coefficient in condition.terms):
+            variables = [m[0] for m, _ in condition.terms if len(m) == 1 and isinstance(m[0], Variable)]
+            if len(variables) == len(condition.terms) and all(v.lo == 0 for v in variables):
+                found.update(variables)
+    return frozenset(found)
 
 
 def _negated(guard: ir.Guard) -> Expr:
