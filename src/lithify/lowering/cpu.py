@@ -12,7 +12,7 @@ from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Path, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Nest, Path, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.strategist import Choice, Strategist
 from lithify.lowering.work import body_of, elements, length_of, work
 from lithify.machine import DeviceModel
@@ -49,11 +49,12 @@ PRIVATE_BYTES = 2_048
 class CpuStrategist(Strategist):
     """Answers for a CPU: `model` gives cores and vector width, `loops` how the program's loops walk through memory.
 
-    `parallel` is the level that the outermost loop gets, `scratch` the memory for what a loop body cannot keep in
-    registers.
+    `parallel` is the level that the outermost loop gets, `leftover` that of what its pieces leave over, `scratch` the
+    memory for what a loop body cannot keep in registers.
     """
 
     parallel: Level = PAR
+    leftover: Level = SEQ
     scratch: Memory = THREAD
 
     def __init__(self, model: DeviceModel, loops: Loops) -> None:
@@ -78,7 +79,7 @@ class CpuStrategist(Strategist):
         straight = length_of(m) <= 8 and length_of(m) * body_work(m) <= UNROLLED_WORK * 8
         return Choice(path, map_level(UNROLL if straight else SEQ))
 
-    def _fused(self, m: Term, path: Path, nest: tuple[Level, ...]) -> Choice | None:
+    def _fused(self, m: Term, path: Path, nest: Nest) -> Choice | None:
         """A map over a map that is no mere view of it: one loop, each element computed once."""
         xs = m.args[1]
         if xs.kind == "zip" and any(a.kind == "map" and a["level"] is None and _is_loop(a) for a in xs.args):
@@ -191,7 +192,7 @@ class CpuStrategist(Strategist):
         n, lanes = length_of(r.args[-1]), self._lanes(r)
         return reduce_lanes(lanes if n > lanes and n % lanes == 0 else n // 2 if n % 2 == 0 else 1)
 
-    def _in_order(self, r: Term, path: Path, nest: tuple[Level, ...]) -> Choice:
+    def _in_order(self, r: Term, path: Path, nest: Nest) -> Choice:
         xs = r.args[-1]
         if r.kind == "reduce" and xs.kind == "map" and xs["level"] is None and not is_lazy(xs.args[0]):
             several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(element_of(xs))
@@ -214,7 +215,8 @@ class CpuStrategist(Strategist):
         if VEC in nest or n < lanes:
             return Choice(path, copy_loop(UNROLL if n <= 16 else SEQ))
         level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ
-        return Choice(path, copy_vectors_rest(level, lanes, SEQ) if n % lanes else copy_vectors(level, lanes))
+        rest = self.leftover if spread else SEQ
+        return Choice(path, copy_vectors_rest(level, lanes, rest) if n % lanes else copy_vectors(level, lanes))
 
     def memory(self, need: Need, program: Term) -> Choice:
         return Choice(need.path, to_memory(self._memory_for(need.term.type, nested=bool(need.nest))))

@@ -12,7 +12,7 @@ from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
 from lithify.lowering.cpu import body_work, element_of, has_lanes, is_flat, lanes_of
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Path, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Nest, Path, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.strategist import Choice, Strategist
 from lithify.lowering.work import elements, length_of
 from lithify.machine import DeviceModel
@@ -60,10 +60,10 @@ class GpuStrategist(Strategist):
         if fused is not None:
             return fused
         names = {level.name for level in nest}
-        if "global" in names or "item" in names:
+        if names & {"global", "item", "private"}:
             return Choice(path, self._inside_an_item(m, nest))
         if "group" in names:
-            return Choice(path, map_level(ITEM if is_flat(m) else SEQ))
+            return Choice(path, self._among_items(m))
         return Choice(path, self._outermost(m))
 
     def _outermost(self, m: Term) -> Strategy:
@@ -77,11 +77,17 @@ class GpuStrategist(Strategist):
             return split_join(lanes) if n % lanes == 0 else split_range(n // lanes * lanes)
         return map_level(Level("global", 0))
 
-    def _inside_an_item(self, m: Term, nest: tuple[Level, ...]) -> Strategy:
-        outer = [level for level in nest if level.name == "global"]
-        if len(outer) == len(nest) and outer[-1].dim:
-            return map_level(Level("global", outer[-1].dim - 1))
-        if is_flat(m) and VEC not in nest and len(outer) == len(nest) and self._is_vector(m):
+    def _among_items(self, m: Term) -> Strategy:
+        """The elements of a row, one an item, as many rounds as it takes."""
+        if not is_flat(m):
+            return map_level(SEQ)
+        return map_level(ITEM) if length_of(m) <= ITEMS else split_join(ITEMS)
+
+    def _inside_an_item(self, m: Term, nest: Nest) -> Strategy:
+        inner = _inner_dimension(nest)
+        if inner is not None:
+            return map_level(inner)
+        if is_flat(m) and all(level.name == "global" for level in nest) and self._is_vector(m):
             return map_level(VEC)
         return map_level(UNROLL if length_of(m) * body_work(m) <= UNROLLED_WORK else SEQ)
 
@@ -120,7 +126,7 @@ class GpuStrategist(Strategist):
                 return Choice(path, self._partial_sums(r))
             if not nest and n > LAST_SUMS:
                 return Choice(path, one_group(GROUP, ITEM))
-            if "group" in names and "item" not in names and n > LAST_SUMS:
+            if "group" in names and not names & {"item", "private"} and n > LAST_SUMS:
                 return Choice(path, self._by_items(r))
         return self._in_order(r, path)
 
@@ -164,10 +170,10 @@ class GpuStrategist(Strategist):
         flat = is_scalar(element_of(xs))
         if not nest:
             return Choice(path, copy_loop(Level("global", 0 if flat else min(2, _dimensions(xs.type) - 1))))
-        outer = [level for level in nest if level.name == "global"]
-        if outer and len(outer) == len(nest) and outer[-1].dim:
-            return Choice(path, copy_loop(Level("global", outer[-1].dim - 1)))
-        if "group" in names and "item" not in names and flat:
+        inner = _inner_dimension(nest)
+        if inner is not None:
+            return Choice(path, copy_loop(inner))
+        if "group" in names and not names & {"item", "private"} and flat:
             return Choice(path, copy_loop(ITEM))
         return Choice(path, copy_loop(UNROLL if elements(xs.type) <= 32 else SEQ))
 
@@ -187,12 +193,20 @@ class GpuStrategist(Strategist):
     def iteration(self, need: Need, program: Term) -> Choice:
         return Choice(need.path, iterate_unroll())
 
-    def _memory(self, type_: Type, nest: tuple[Level, ...]) -> Memory:
+    def _memory(self, type_: Type, nest: Nest) -> Memory:
         """The heap outside of all loops, local memory for a group, private memory for an item."""
         names = {level.name for level in nest}
         if not nest:
             return HEAP
         return LOCAL if "group" in names and "item" not in names else PRIVATE
+
+
+def _inner_dimension(nest: Nest) -> Level | None:
+    """The next dimension of the grid, directly below maps over outer ones."""
+    last = nest[-1] if nest else None
+    if isinstance(last, Level) and all(level.name == "global" for level in nest) and last.dim:
+        return Level("global", last.dim - 1)
+    return None
 
 
 def _depth(m: Term) -> int:

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from lithify.lang.levels import Level, LevelKind
+from lithify.lang.levels import Level, LevelKind, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 
 Path = tuple[int, ...]
+# The levels of the maps around a place, and the memories below the heap that are written there, outermost first.
+Nest = tuple[Level | Memory, ...]
 
 
 class Lack(Enum):
@@ -33,12 +35,12 @@ class Lack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One missing choice: what, where, and the levels of the maps around it (outermost first)."""
+    """One missing choice: what, where, and what is around it."""
 
     lack: Lack
     path: Path
     term: Term
-    nest: tuple[Level, ...]
+    nest: Nest
 
 
 ACCEPTORS = frozenset({"split", "join", "transpose", "take", "drop", "zip", "concat", "unzip", "proj"})
@@ -132,7 +134,7 @@ def needs(term: Term) -> Iterator[Need]:
     yield from _write(term, (), ())
 
 
-def _write(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
+def _write(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
     kind = t.kind
     if is_scalar(t.type):
         if kind == "let":
@@ -155,7 +157,9 @@ def _write(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
         yield from _let(t, path, nest, writes=True)
     elif kind in ("reduce", "scan"):
         yield from _reduction(t, path, nest)
-    elif kind in ACCEPTORS or kind in ("tuple", "to", "launch"):
+    elif kind == "to":
+        yield from _stored(t, path, nest)
+    elif kind in ACCEPTORS or kind in ("tuple", "launch"):
         for i, child in enumerate(t.args):
             yield from _write(child, (*path, i), nest)
     elif kind == "reindex":
@@ -176,7 +180,7 @@ def _write(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
         yield Need(Lack.COPY, path, t, nest)
 
 
-def _mapped(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
+def _mapped(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
     """The array that a map or reduction runs over, in view of how often its function uses an element."""
     function, xs, at = t.args[0], t.args[-1], len(t.args) - 1
     body = function.args[0]
@@ -200,7 +204,7 @@ def computed_elements(xs: Term) -> bool:
     return False
 
 
-def _reduction(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
+def _reduction(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
     if t["level"] is None:
         yield Need(Lack.REDUCTION, path, t, nest)
         return
@@ -213,10 +217,15 @@ def _reduction(t: Term, path: Path, nest: tuple[Level, ...]) -> Iterator[Need]:
     yield from _write(function.args[0].args[0], (*path, 0, 0, 0), (*nest, t["level"]))
 
 
-def _let(t: Term, path: Path, nest: tuple[Level, ...], *, writes: bool) -> Iterator[Need]:
+def _stored(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
+    memory: Memory = t["memory"]
+    yield from _write(t.args[0], (*path, 0), nest if memory.name == "heap" else (*nest, memory))
+
+
+def _let(t: Term, path: Path, nest: Nest, *, writes: bool) -> Iterator[Need]:
     value, function = t.args
     if value.kind == "to":
-        yield from _write(value.args[0], (*path, 0, 0), nest)
+        yield from _stored(value, (*path, 0), nest)
     elif is_scalar(value.type):
         if not nest and any(u.kind in _LOOPS for u in subterms(value)):
             yield Need(Lack.BINDING, path, t, nest)
@@ -231,7 +240,7 @@ def _let(t: Term, path: Path, nest: tuple[Level, ...], *, writes: bool) -> Itera
     yield from _write(body, below, nest) if writes else _read(body, below, nest, shared=False)
 
 
-def _read(t: Term, path: Path, nest: tuple[Level, ...], *, shared: bool) -> Iterator[Need]:
+def _read(t: Term, path: Path, nest: Nest, *, shared: bool) -> Iterator[Need]:
     kind = t.kind
     if kind in _LEAVES:
         return
@@ -250,7 +259,7 @@ def _read(t: Term, path: Path, nest: tuple[Level, ...], *, shared: bool) -> Iter
             return
         yield from _reduction(t, path, nest)
     elif kind == "to":
-        yield from _write(t.args[0], (*path, 0), nest)
+        yield from _stored(t, path, nest)
     elif kind == "let":
         yield from _let(t, path, nest, writes=False)
     elif kind == "iterate":

@@ -5,12 +5,15 @@ Work-items that share a group would be run in turn by one core, and every barrie
 
 from __future__ import annotations
 
-from lithify.lang.levels import LOCAL, Level
+from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
-from lithify.lowering.cpu import CpuStrategist, is_flat
+from lithify.lowering.cpu import PIECES, CpuStrategist, is_flat
+from lithify.lowering.needs import Need, is_scalar
+from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy
 from lithify.rules.algorithmic import split_join
+from lithify.rules.lowering import one_group
 from lithify.rules.parallel import map_level
 
 GROUP = Level("group", 0)
@@ -19,7 +22,7 @@ GROUP = Level("group", 0)
 class OpenClCpuStrategist(CpuStrategist):
     """Answers for a CPU behind OpenCL: as for any CPU, with groups of one item instead of threads."""
 
-    parallel = GROUP
+    parallel = leftover = GROUP
     scratch = LOCAL
 
     def spreads(self, operations: int) -> bool:
@@ -31,3 +34,10 @@ class OpenClCpuStrategist(CpuStrategist):
         if is_flat(m) and 1 < length_of(m) < self.shortest_spread(m):
             return split_join(length_of(m))
         return super().spread(m)
+
+    def reduction(self, need: Need, program: Term) -> Choice:
+        r = need.term
+        short = length_of(r.args[-1]) < 4 * self.model.cores * PIECES * self._lanes(r)
+        if not need.nest and r.kind == "reduce" and is_scalar(r.type) and short:
+            return Choice(need.path, one_group(GROUP, SEQ))
+        return super().reduction(need, program)
