@@ -128,6 +128,17 @@ def test_gather_through_loaded_indices(vector: bool) -> None:
     np.testing.assert_array_equal(TARGET.compile(program([ids, a], [c], body))(k, x), x[k])
 
 
+def test_a_shared_element_under_a_guard_whose_fill_differs_from_lane_to_lane() -> None:
+    n, w = 16, 8
+    a, b, c = buffer("a", 2), buffer("b", n), buffer("c", n, role="output", memory=OUT)
+    i, lane = index("i", n // w), index("l", w)
+    at = i * w + lane
+    value = ir.Load(a, (i * 5,), (-i,), ir.Load(b, (at,)))  # a[5] does not exist
+    x, y = random(2), random(n)
+    run = TARGET.compile(program([a, b], [c], loop(i, n // w, lanes(lane, w, ir.Store(c, (at,), value)))))
+    np.testing.assert_array_equal(run(x, y), np.concatenate([np.repeat(x[:1], w), y[w:]]))
+
+
 @pytest.mark.parametrize("vector", [False, True])
 def test_if_with_both_branches(vector: bool) -> None:
     """In lanes an If becomes masks; the guarded load would leave the array elsewhere."""

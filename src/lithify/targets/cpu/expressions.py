@@ -298,12 +298,12 @@ class Emitter(Builder):
         self.line(f"br i1 {condition.text}, label %{label}, label %{label}.end")
         self.start(label)
         with self.scope():
-            loaded = self._load_scalar(access)
+            loaded = tuple(p.splat(f.lanes) for p, f in zip(self._load_scalar(access), fill, strict=True))
             inside = self.block
             self.line(f"br label %{label}.end")
         self.start(f"{label}.end")
         return tuple(
-            Value(self, p.kind, 0, self.emit(f"phi {p.kind} [ {p.text}, %{inside} ], [ {f.text}, %{before} ]"))
+            Value(self, p.kind, p.lanes, self.emit(f"phi {p.type} [ {p.text}, %{inside} ], [ {f.text}, %{before} ]"))
             for p, f in zip(loaded, fill, strict=True)
         )
 
