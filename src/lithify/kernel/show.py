@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lithify.arith import Expr
+from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 
 
@@ -65,10 +65,10 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         case ir.AtomicUpdate(operator, buffer, index, value, guard):
             yield f"{_element(buffer, index)} := atomic {operator.name} {show_value(value)}{_where(guard)}"
         case ir.Loop(variable, extent, level, body, name):
-            yield f"for[{level}] {variable.name} < {extent}" + (f"  -- {name}" if name else "")
+            yield f"for[{level}] {variable.name} < {extent}" + _named(name, variable)
             yield from _nested(body)
         case ir.Lanes(variable, width, body, name):
-            yield f"lanes {variable.name} < {width}" + (f"  -- {name}" if name else "")
+            yield f"lanes {variable.name} < {width}" + _named(name, variable)
             yield from _nested(body)
         case ir.If(guard, body, otherwise):
             yield f"if {_conditions(guard)}"
@@ -85,6 +85,10 @@ def _statement(s: ir.Statement) -> Iterator[str]:
             yield "commit"
         case ir.Wait(pending):
             yield f"wait {pending}"
+
+
+def _named(name: str | None, variable: Variable) -> str:
+    return f"  -- {name}" if name and name != variable.name else ""
 
 
 def show_value(value: ir.Value) -> str:

@@ -192,6 +192,11 @@ class _Placement:
                 position = position * size + i
         return position
 
+    def _same_dims(self, old: _Access, new: _Access) -> bool:
+        """Do the work-items differ in the same dimensions of both, so that the elements' numbers can be compared?"""
+        dims = [[self.items.isdisjoint(i.variables()) for i in access.index] for access in (old, new)]
+        return dims[0] == dims[1]
+
     def _uniform(self, guard: ir.Guard) -> bool:
         return all(self.items.isdisjoint(condition.variables()) for condition in guard)
 

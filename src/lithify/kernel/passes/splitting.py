@@ -42,12 +42,11 @@ def _loop(loop: ir.Loop) -> ir.Block:
     found = None
     if last is not None and sum(1 for _ in statements(loop.body)) <= _LARGEST_BODY:
         found = _main_part(loop, last - 1)
-    if found is None:
+    if found is None or last is None:
         return (with_blocks(loop, _block),)
     first, final = found
     if loop.level.kind is LevelKind.THREADS:
-        return (_two_versions(loop, first, final),)
-    assert last is not None
+        return (_two_versions(loop, first, final, last - 1),)
     return (
         *_part(loop, 0, first - 1, False),
         *_part(loop, first, final, True),
@@ -68,13 +67,17 @@ def _part(loop: ir.Loop, first: int, final: int, deep: bool) -> ir.Block:
     return (ir.Loop(as_variable(index), const(final - first + 1), loop.level, body, loop.name),) if body else ()
 
 
-def _two_versions(loop: ir.Loop, first: int, final: int) -> ir.Statement:
+def _two_versions(loop: ir.Loop, first: int, final: int, last: int) -> ir.Statement:
     index = var(loop.variable.name, final - first + 1)
     main = _block(Substitution({loop.variable: index + first}).block(loop.body))
     if index.constant is None:
         main = Substitution({as_variable(index): loop.variable.expr - first}).block(main)
     inside = tuple([c for c in (loop.variable.expr - first, const(final) - loop.variable.expr) if c.lo < 0])
-    return replace(loop, body=(ir.If(inside, main, loop.body),))
+    outside = [i for i in (0, last) if not first <= i <= final]
+    others = loop.body
+    if len(outside) == 1 and final - first == last - 1:  # one iteration is left: its index is a constant
+        others = Substitution({loop.variable: const(outside[0])}).block(others)
+    return replace(loop, body=(ir.If(inside, main, others),))
 
 
 def _main_part(loop: ir.Loop, last: int) -> tuple[int, int] | None:
