@@ -103,7 +103,7 @@ def explain(specialisation: Specialisation, arguments: Sequence[Any]) -> Explana
 
 def _about_caches(work: Work, model: DeviceModel) -> list[str]:
     largest = max([cache.bytes for cache in model.caches], default=0)
-    if work.bytes > largest:
+    if work.bytes > largest // 2:
         return []
     return ["everything fits into the caches, which are faster than the memory that the bound is of"]
 

@@ -33,11 +33,18 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A program bound to a device and a strategy; both are chosen with `on` and `by`, which give new objects."""
+    """A program, a device and a strategy; `on`, `by` and `for_any_size` choose others and give new objects."""
 
-    def __init__(self, source: Source, device_name: str | Device | None = None, strategy: str | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        device_name: str | Device | None = None,
+        strategy: str | None = None,
+        any_size: bool = False,
+    ) -> None:
         self.origin = source
         self.strategy = strategy
+        self.any_size = any_size
         self._device_name = device_name
         self._ready: dict[Hashable, Run] = {}
         self._specialisations: dict[Hashable, Specialisation] = {}
@@ -74,11 +81,24 @@ class Program:
 
         Raises LaunchError for a device that is not there.
         """
-        return Program(self.origin, device(name), self.strategy)
+        return Program(self.origin, device(name), self.strategy, self.any_size)
 
     def by(self, strategy: str | None) -> Program:
         """The same program lowered by a named strategy (None: the device's default)."""
-        return Program(self.origin, self._device_name, strategy)
+        return Program(self.origin, self._device_name, strategy, self.any_size)
+
+    def for_any_size(self) -> Program:
+        """The same program, compiled once for arguments of all sizes, by the types written for its parameters.
+
+        Compiling for the sizes at hand, as is done otherwise, gives faster kernels. Raises LaunchError where a
+        parameter has no type.
+        """
+        if not self.annotated:
+            raise LaunchError(
+                f"{self.name} cannot be compiled for any sizes: its parameters' types are not written",
+                hint="annotate them: (xs : n.f32) in a text, xs: lf.Array[n, lf.f32] in Python",
+            )
+        return Program(self.origin, self._device_name, self.strategy, any_size=True)
 
     # ---- running -----------------------------------------------------------------------------------------------------
 
@@ -103,7 +123,8 @@ class Program:
         run = self._ready.get(key)
         if run is None:
             with self._lock:
-                run = self._ready[key] = self._specialised(arguments, fixed).compiled.runner(arguments)
+                compiled = self._specialised(arguments, fixed).compiled
+                run = self._ready[key] = compiled.runner(arguments, dict(fixed) if self.any_size else None)
         return run
 
     def specialise(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Specialisation:
@@ -112,6 +133,8 @@ class Program:
             return self._specialised(self._ordered(arguments, named), _sizes(sizes))
 
     def _specialised(self, arguments: tuple[Any, ...], sizes: Sizes) -> Specialisation:
+        if self.any_size:
+            arguments, sizes = (), ()
         key = (tuple([key_of(a) for a in arguments]), sizes)
         found = self._specialisations.get(key)
         if found is None:
@@ -174,7 +197,7 @@ class Program:
         """
         from lithify.program.devices import for_source
 
-        program = self if target is None else Program(self.origin, for_source(target), self.strategy)
+        program = self if target is None else Program(self.origin, for_source(target), self.strategy, self.any_size)
         return program.specialise(*arguments, sizes=sizes, **named).text
 
     def explain(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Explanation:

@@ -7,7 +7,7 @@ program and its derivation, the kernels, the source text, the executable.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,16 +32,16 @@ class Compiled:
     executable: Executable
     result: Structure
 
-    def runner(self, arguments: tuple[Any, ...]) -> Run:
-        """The quickest function of (arguments, out) for arguments like these."""
+    def runner(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None = None) -> Run:
+        """The quickest function of (arguments, out) for arguments like these; `sizes` are those of a symbolic kernel."""
         executable, structure = self.executable, self.result
         convert = returner(flatten(arguments))
         if convert is None and structure is None and not any(isinstance(a, tuple | list) for a in arguments):
-            return lambda values, out: executable(*values, out=out)
+            return lambda values, out: executable(*values, out=out, sizes=sizes)
 
         def run(values: tuple[Any, ...], out: Any) -> Any:
             given = None if out is None else flatten([out])
-            results = executable(*flatten(values), out=given)
+            results = executable(*flatten(values), out=given, sizes=sizes)
             if out is not None:
                 return out
             leaves = list(results) if isinstance(results, tuple | list) else [results]

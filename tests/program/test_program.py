@@ -1,0 +1,328 @@
+"""Program objects: calls, kinds of arguments, devices, what can be asked of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithify as lf
+from lithify.lang.errors import LaunchError, LithifyError, TypeMismatch, UnboundSize
+from lithify.program.program import Program
+
+TEXT = """
+dot = λ xs ys . reduce (+) 0 (map (*) (zip xs ys))
+scal = λ a xs . map (λ x . x * a) xs
+typed = λ (a : f32) (xs : n.f32) . map (λ x . x * a + n) xs
+both = λ xs . (map (λ x . x + 1) xs, reduce (+) 0 xs)
+pairs = λ (ps : n.(f32, f32)) . map (λ p . p.0 - p.1) ps
+nested = λ xs . (map (λ x . (x, x * 2)) xs, (reduce max (-inf) xs, xs))
+blocks = λ xs . map (λ b . reduce (+) 0 b) (split blockSize xs)
+count = map (λ x . x + 1)
+"""
+n, m = lf.sizes("n m")
+
+
+@pytest.fixture(scope="module")
+def programs() -> lf.Module:
+    return lf.parse(TEXT)
+
+
+@lf.program
+def centred(rows: lf.Array[n, m, lf.f32]):  # type: ignore[no-untyped-def, valid-type]
+    """Every row minus its mean."""
+    return rows >> lf.map(lambda row: row >> lf.map(lambda x: x - lf.sum(row) / m))
+
+
+def xs_of(size: int, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(size).random(size).astype(dtype)
+
+
+# ---- calls -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 16, 33, 1000, 250_001])
+def test_dot(programs: lf.Module, size: int) -> None:
+    xs, ys = xs_of(size), xs_of(size + 1)[1:]
+    expected = xs.astype(np.float64) @ ys
+    np.testing.assert_allclose(programs["dot"](xs, ys), expected, rtol=1e-5)
+
+
+def test_arguments_by_name_and_in_order(programs: lf.Module) -> None:
+    xs = xs_of(9)
+    scal = programs["scal"]
+    for result in (scal(2.0, xs), scal(2.0, xs=xs), scal(a=2.0, xs=xs), scal(xs=xs, a=2.0)):
+        np.testing.assert_array_equal(result, xs * 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        ((1.0,), {}, "2 arguments"),
+        ((1.0,), {"ys": 2}, "no parameter ys"),
+        ((1.0,), {"a": 2.0}, "given twice"),
+        ((), {"a": 2.0}, "no value is given for xs"),
+    ],
+)
+def test_wrong_arguments(programs: lf.Module, arguments: Any, named: Any, message: str) -> None:
+    with pytest.raises(LithifyError, match=message):
+        programs["scal"](*arguments, **named)
+
+
+def test_out_is_filled_and_returned(programs: lf.Module) -> None:
+    xs = xs_of(100)
+    out = np.zeros_like(xs)
+    assert programs["scal"](3.0, xs, out=out) is out
+    np.testing.assert_array_equal(out, xs * np.float32(3))
+
+
+def test_out_of_the_wrong_shape_is_refused(programs: lf.Module) -> None:
+    with pytest.raises(LaunchError, match=r"out .*5\.f32.*4\.f32"):
+        programs["scal"](3.0, xs_of(4), out=np.zeros(5, np.float32))
+
+
+def test_types_that_do_not_fit(programs: lf.Module) -> None:
+    with pytest.raises(TypeMismatch, match=r"(?s)4.*5"):
+        programs["dot"](xs_of(4), xs_of(5))
+    with pytest.raises(TypeMismatch, match=r"(?s)f32.*f64"):
+        programs["dot"](xs_of(4), xs_of(4, np.float64))
+
+
+def test_an_argument_that_is_none(programs: lf.Module) -> None:
+    with pytest.raises(LaunchError, match="no argument for a program"):
+        programs["dot"](xs_of(4), object())
+    with pytest.raises(LaunchError, match="dtype"):
+        programs["dot"](xs_of(4), np.array(["a", "b", "c", "d"]))
+
+
+def test_other_byte_order_says_what_to_do(programs: lf.Module) -> None:
+    with pytest.raises(LaunchError, match="byte order"):
+        programs["dot"](xs_of(4), xs_of(4).astype(">f4"))
+
+
+@pytest.mark.parametrize("view", [np.s_[::2], np.s_[::-1], np.s_[3:]])
+def test_views_of_arrays(programs: lf.Module, view: slice) -> None:
+    xs = xs_of(40)[view]
+    np.testing.assert_array_equal(programs["scal"](2.0, xs), xs * 2)
+
+
+def test_several_and_nested_results(programs: lf.Module) -> None:
+    xs = xs_of(20)
+    plus, total = programs["both"](xs)
+    np.testing.assert_array_equal(plus, xs + 1)
+    np.testing.assert_allclose(total, xs.sum(), rtol=1e-6)
+    (same, twice), (largest, again) = programs["nested"](xs)
+    np.testing.assert_array_equal(same, xs)
+    np.testing.assert_array_equal(twice, xs * 2)
+    np.testing.assert_array_equal(again, xs)
+    assert largest == xs.max()
+
+
+def test_an_array_of_tuples_is_given_as_a_tuple_of_arrays(programs: lf.Module) -> None:
+    a, b = xs_of(11), xs_of(12)[:11]
+    np.testing.assert_array_equal(programs["pairs"]((a, b)), a - b)
+    with pytest.raises(LaunchError, match="lengths"):
+        programs["pairs"]((a, b[:5]))
+
+
+def test_point_free_definitions_take_arguments(programs: lf.Module) -> None:
+    xs = xs_of(6)
+    np.testing.assert_array_equal(programs["count"](xs), xs + 1)
+
+
+def test_a_result_may_be_an_argument_again(programs: lf.Module) -> None:
+    xs = xs_of(50)
+    scal = programs["scal"]
+    np.testing.assert_array_equal(scal(0.5, scal(2.0, xs)), xs)
+
+
+def test_arguments_are_not_changed(programs: lf.Module) -> None:
+    xs = xs_of(50)
+    before = xs.copy()
+    programs["scal"](2.0, xs)
+    np.testing.assert_array_equal(xs, before)
+
+
+# ---- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("number", [3, np.int8(3)])
+def test_numbers_take_the_type_of_the_arrays(programs: lf.Module, dtype: Any, number: Any) -> None:
+    xs = (xs_of(8) * 10).astype(dtype)
+    if isinstance(number, np.int8):
+        with pytest.raises(TypeMismatch):  # NumPy's scalars have a type
+            programs["scal"](number, xs)
+        return
+    result = programs["scal"](number, xs)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, xs * 3)
+
+
+def test_numbers_take_the_declared_type() -> None:
+    both = lf.parse("f = λ (k : i32) (xs : n.f32) . map (λ x . x * f32 k) xs")["f"]
+    np.testing.assert_array_equal(both(2, np.ones(3, np.float32)), [2, 2, 2])
+
+
+def test_a_number_alone_is_f32_or_i32() -> None:
+    twice = lf.parse("twice = λ x . x + x")["twice"]
+    assert twice(1.5) == 3.0
+    assert twice(1.5).dtype == np.float32
+    assert twice(2).dtype == np.int32
+
+
+# ---- sizes -------------------------------------------------------------------------------------------------------------
+
+
+def test_free_sizes(programs: lf.Module) -> None:
+    xs = xs_of(12)
+    for size in (1, 3, 12):
+        expected = xs.reshape(-1, size).sum(1)
+        np.testing.assert_allclose(programs["blocks"](xs, sizes={"blockSize": size}), expected, rtol=1e-6)
+    with pytest.raises(UnboundSize, match="blockSize"):
+        programs["blocks"](xs)
+    with pytest.raises(LithifyError, match="5"):
+        programs["blocks"](xs, sizes={"blockSize": 5})
+
+
+def test_sizes_of_annotations(programs: lf.Module) -> None:
+    np.testing.assert_array_equal(programs["typed"](2.0, np.ones(5, np.float32)), np.full(5, 7.0))
+
+
+def test_for_any_size(programs: lf.Module) -> None:
+    typed = programs["typed"].for_any_size()
+    for size in (1, 5, 16, 100):
+        xs = xs_of(size)
+        np.testing.assert_allclose(typed(2.0, xs), xs * 2 + size, rtol=1e-6)
+    assert len({id(typed.specialise(xs_of(s), 1.0).compiled) for s in (3, 4)}) == 1
+    with pytest.raises(LaunchError, match="not written"):
+        programs["dot"].for_any_size()
+
+
+# ---- Python functions --------------------------------------------------------------------------------------------------
+
+
+def test_a_python_function() -> None:
+    rows = xs_of(35).reshape(5, 7)
+    np.testing.assert_allclose(centred(rows), rows - rows.mean(1, keepdims=True), atol=1e-6)
+    assert centred.__doc__ == "Every row minus its mean."
+    assert centred.parameters == ("rows",)
+    assert centred.annotated
+    with pytest.raises(TypeMismatch):
+        centred(xs_of(7))
+
+
+def test_the_decorator_whatever_was_imported_first() -> None:
+    import lithify.program as package
+
+    made = package(lambda xs: lf.sum(xs))  # type: ignore[operator]
+    assert isinstance(made, Program)
+    assert isinstance(lf.program(lambda xs: lf.sum(xs)), Program)
+
+
+# ---- texts -------------------------------------------------------------------------------------------------------------
+
+
+def test_modules_are_mappings(programs: lf.Module) -> None:
+    assert list(programs)[:2] == ["dot", "scal"]
+    assert "dot" in programs
+    assert "dott" not in programs
+    with pytest.raises(LithifyError, match="did you mean dot"):
+        programs["dott"]
+    assert programs["dot"] is programs["dot"]
+
+
+def test_load(tmp_path: Path) -> None:
+    path = tmp_path / "a.lift"
+    path.write_text("total = λ xs . reduce (+) 0 xs\n", encoding="utf-8")
+    assert lf.load(path)["total"](np.ones(5, np.float32)) == 5
+    with pytest.raises(LithifyError, match="cannot be read"):
+        lf.load(tmp_path / "b.lift")
+    (tmp_path / "c.lift").write_bytes(b"f = \xff\xfe")
+    with pytest.raises(LithifyError, match="UTF-8"):
+        lf.load(tmp_path / "c.lift")
+
+
+def test_errors_of_a_text_are_raised_when_it_is_parsed() -> None:
+    with pytest.raises(lf.ParseError, match=r"line 1, column"):
+        lf.parse("f = λ x . ) x")
+
+
+# ---- devices -----------------------------------------------------------------------------------------------------------
+
+
+def test_devices_say_what_there_is() -> None:
+    found = {status.name: status for status in lf.devices()}
+    assert found["cpu"].available
+    assert all(status.available or status.reason for status in found.values())
+    assert lf.device().name == "cpu"
+    with pytest.raises(LaunchError, match="no device 'gpu'"):
+        lf.device("gpu")
+    with pytest.raises(LaunchError, match="cpu:7"):
+        lf.device("cpu:7")
+
+
+@pytest.mark.opencl
+def test_on_opencl(programs: lf.Module, opencl_device: object) -> None:
+    xs, ys = xs_of(1000), xs_of(1001)[:1000]
+    np.testing.assert_allclose(programs["dot"].on("opencl:0")(xs, ys), xs @ ys, rtol=1e-4)
+    with pytest.raises(LaunchError, match="opencl:99"):
+        programs["dot"].on("opencl:99")
+
+
+def test_on_returns_another_program(programs: lf.Module) -> None:
+    dot = programs["dot"]
+    assert dot.on("cpu") is not dot
+    assert dot.on(lf.device("cpu"))(xs_of(4), xs_of(4)) == dot(xs_of(4), xs_of(4))
+
+
+# ---- looking -----------------------------------------------------------------------------------------------------------
+
+
+def test_types_and_terms(programs: lf.Module) -> None:
+    parameters, result = programs["dot"].types("8.f32", "8.f32")
+    assert [*map(str, parameters), str(result)] == ["8.f32", "8.f32", "f32"]
+    assert str(programs["dot"].term("8.f32", "8.f32")) == "reduce (+) 0 (map (*) (zip xs ys))"
+    parameters, result = programs["typed"].types()
+    assert [*map(str, parameters), str(result)] == ["f32", "n.f32", "n.f32"]
+    with pytest.raises(lf.ParseError, match="not the type"):
+        programs["dot"].types("8.f33", "8.f32")
+
+
+@pytest.mark.parametrize(
+    ("target", "word"), [("opencl", "__kernel void dot"), ("c", "dot("), ("cpu", "define"), (None, "define")]
+)
+def test_source(programs: lf.Module, target: str | None, word: str) -> None:
+    assert word in programs["dot"].source("1000.f32", "1000.f32", target=target)
+
+
+def test_lowered_and_derivation(programs: lf.Module) -> None:
+    xs = xs_of(1000)
+    derivation = programs["dot"].derivation(xs, xs)
+    assert derivation.names()
+    assert derivation.term is programs["dot"].lowered(xs, xs)
+    assert programs["dot"].kernels(xs, xs).kernels
+
+
+def test_explain(programs: lf.Module) -> None:
+    xs = xs_of(100_000)
+    found = programs["scal"].explain(2.0, xs)
+    assert found.work.read == 400_000 + 4
+    assert found.work.written == 400_000
+    assert found.work.operations == {"f32": 100_000}
+    assert found.seconds > 0
+    assert found.bound.seconds > 0
+    text = str(found)
+    for title in ("program", "device", "moves at least", "least time", "share of the bound", "derivation"):
+        assert title in text
+
+
+def test_check_executes_every_level(programs: lf.Module) -> None:
+    found = programs["dot"].check(xs_of(5000), xs_of(5000))
+    assert found
+    assert [str(t) for t in found.types] == ["13.f32", "13.f32"]
+    assert len(found.levels) == 4
+    assert all(level.right for level in found.levels)
+    assert "ok" in str(found)
