@@ -115,7 +115,7 @@ def test_the_structure_of_a_type() -> None:
     assert structure_of(Tuple(f32, Array(3, Tuple(f32, Tuple(f32, i32))))) == [None, [None, [None, None]]]
 
 
-# ---- another library ---------------------------------------------------------------------------------------------------
+# ---- another library -------------------------------------------------------------------------------------------------
 
 
 class Foreign:

@@ -55,8 +55,10 @@ def test_sizes_that_must_stay_are_kept() -> None:
     assert [str(t) for t in found.types] == ["128.f32"]
 
 
-@pytest.mark.parametrize(("scalar", "low", "high"), [(f32, 1e-5, 1e-3), (f64, 1e-14, 1e-11), (f16, 1e-3, 0.1),
-                                                     (bf16, 1e-2, 0.1), (i32, 0, 0), (complex64, 1e-5, 1e-3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scalar", "low", "high"),
+    [(f32, 1e-5, 1e-3), (f64, 1e-14, 1e-11), (f16, 1e-3, 0.1), (bf16, 1e-2, 0.1), (i32, 0, 0), (complex64, 1e-5, 1e-3)],
+)
 def test_tolerances(scalar: Any, low: float, high: float) -> None:
     assert low <= tolerance_of(scalar) <= high
 

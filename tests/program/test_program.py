@@ -40,7 +40,7 @@ def xs_of(size: int, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
     return np.random.default_rng(size).random(size).astype(dtype)
 
 
-# ---- calls -------------------------------------------------------------------------------------------------------------
+# ---- calls -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 16, 33, 1000, 250_001])
@@ -145,7 +145,7 @@ def test_arguments_are_not_changed(programs: lf.Module) -> None:
     np.testing.assert_array_equal(xs, before)
 
 
-# ---- numbers -----------------------------------------------------------------------------------------------------------
+# ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
@@ -173,7 +173,7 @@ def test_a_number_alone_is_f32_or_i32() -> None:
     assert twice(2).dtype == np.int32
 
 
-# ---- sizes -------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def test_free_sizes(programs: lf.Module) -> None:
@@ -201,7 +201,7 @@ def test_for_any_size(programs: lf.Module) -> None:
         programs["dot"].for_any_size()
 
 
-# ---- Python functions --------------------------------------------------------------------------------------------------
+# ---- Python functions ------------------------------------------------------------------------------------------------
 
 
 def test_a_python_function() -> None:
@@ -222,7 +222,7 @@ def test_the_decorator_whatever_was_imported_first() -> None:
     assert isinstance(lf.program(lambda xs: lf.sum(xs)), Program)
 
 
-# ---- texts -------------------------------------------------------------------------------------------------------------
+# ---- texts -----------------------------------------------------------------------------------------------------------
 
 
 def test_modules_are_mappings(programs: lf.Module) -> None:
@@ -250,7 +250,7 @@ def test_errors_of_a_text_are_raised_when_it_is_parsed() -> None:
         lf.parse("f = λ x . ) x")
 
 
-# ---- devices -----------------------------------------------------------------------------------------------------------
+# ---- devices ---------------------------------------------------------------------------------------------------------
 
 
 def test_devices_say_what_there_is() -> None:
@@ -278,7 +278,7 @@ def test_on_returns_another_program(programs: lf.Module) -> None:
     assert dot.on(lf.device("cpu"))(xs_of(4), xs_of(4)) == dot(xs_of(4), xs_of(4))
 
 
-# ---- looking -----------------------------------------------------------------------------------------------------------
+# ---- looking ---------------------------------------------------------------------------------------------------------
 
 
 def test_types_and_terms(programs: lf.Module) -> None:

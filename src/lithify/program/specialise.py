@@ -33,7 +33,7 @@ class Compiled:
     result: Structure
 
     def runner(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None = None) -> Run:
-        """The quickest function of (arguments, out) for arguments like these; `sizes` are those of a symbolic kernel."""
+        """The quickest function of (arguments, out) for arguments like these; `sizes` are a symbolic kernel's."""
         executable, structure = self.executable, self.result
         convert = returner(flatten(arguments))
         if convert is None and structure is None and not any(isinstance(a, tuple | list) for a in arguments):
