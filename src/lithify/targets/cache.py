@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -109,16 +109,14 @@ class KernelCache:
     def put(self, key: str, data: bytes) -> None:
         """Keep an entry."""
         path = self._path(key)
-        temporary = None
+        # no other writer has this name: not another process, thread, or entry
+        temporary = path.with_name(f".{key}-{os.getpid()}-{threading.get_ident()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + _checksum(data) + data)
+            temporary.write_bytes(_MAGIC + _checksum(data) + data)
             os.replace(temporary, path)
         except OSError:
-            if temporary is not None:
-                _remove(Path(temporary))
+            _remove(temporary)
             return
         self._written += len(data)
         if self._written > self._most_bytes // 16 or self._written == len(data):
