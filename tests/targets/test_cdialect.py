@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithify.arith import Expr, Variable, as_variable, const, maximum, minimum, proves, size, var, xor
+from lithify.arith import ArithError, Expr, Variable, as_variable, const, maximum, minimum, proves, size, var, xor
 from lithify.arith import loaded as loaded_index
 from lithify.kernel import ir
 from lithify.lang.levels import OUT
@@ -21,7 +21,7 @@ from lithify.targets.cdialect.indices import IndexPrinter
 from lithify.targets.cdialect.literals import literal
 from lithify.targets.cdialect.text import Text
 from lithify.targets.cdialect.values import shared_values
-from lithify.targets.cdialect.width import bits_needed, peak
+from lithify.targets.cdialect.width import LARGEST, Widths, bits_needed
 from lithify.targets.opencl.dialect import OPENCL
 from tests.targets.handmade import buffer, loop, op, program
 
@@ -101,7 +101,9 @@ def test_forms_have_their_values(es: list[Expr]) -> None:
 
 @given(forms())
 def test_no_partial_sum_exceeds_the_peak(e: Expr) -> None:
-    top = peak(e)
+    limits = [limit.constant for limit in Widths(64).limits(e)]
+    top = max(limit for limit in limits if limit is not None)
+    assert None not in limits
     assert np.abs(evaluated(e)).max() <= top
     total = np.full(tuple(EXTENTS.values()), e.offset)
     for monomial, coefficient in e.terms:
@@ -273,3 +275,29 @@ def test_names_do_not_clash() -> None:
     assert "for (int32_t i_1 = 0; i_1 < 4; ++i_1)" in text_
     assert "int_1[4 * i + i_1] = i_1;" in text_
     assert isinstance(as_variable(outer), Variable)
+
+
+@given(forms(), st.integers(1, 9), st.integers(1, 9))
+def test_limits_over_sizes_hold_for_their_values(e: Expr, n: int, m: int) -> None:
+    """i < n and j < m instead of constants: the limits, evaluated, bound the form."""
+    sizes = {"i": size("n"), "j": size("m")}
+    symbolic = {VARIABLES[name]: var(name, extent) for name, extent in sizes.items()}
+    try:
+        form = e.substitute(symbolic)
+    except ArithError:  # a proof that held for the constants does not for sizes
+        return
+    values = {sizes["i"]: n, sizes["j"]: m}
+    top = max(limit.evaluate(values) for limit in Widths(32).limits(form))
+    rows, columns, k = np.meshgrid(np.arange(n), np.arange(m), np.arange(3), indexing="ij")
+    known = {**values, symbolic[VARIABLES["i"]]: rows, symbolic[VARIABLES["j"]]: columns, VARIABLES["k"]: k}
+    assert np.abs(form.evaluate(known)).max() <= top
+
+
+def test_what_32_bits_assume_of_sizes() -> None:
+    widths = Widths(32)
+    n, m = size("n"), size("m")
+    row, column = var("row", n), var("column", m)
+    assert widths.bits(row * m + column) == 32
+    limit = max(widths.assumed, key=lambda e: e.evaluate({n: 100, m: 100}))
+    assert limit.evaluate({n: 65536, m: 32767}) <= LARGEST[32] < limit.evaluate({n: 65536, m: 32769})
+    assert Widths(64).bits(row * m + column) == 64

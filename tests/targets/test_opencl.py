@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lithify.arith import as_variable, size, var
+from lithify.kernel import ir
+from lithify.lang.errors import LaunchError
+from lithify.lang.levels import OUT
 from lithify.lang.scalars import Scalar
-from lithify.targets.opencl import OpenCLTarget, select
-from tests.targets.group_programs import CASES, close
+from lithify.targets.opencl import OpenCLExecutable, OpenCLTarget, select
+from tests.targets.group_programs import CASES, close, transpose
+from tests.targets.handmade import buffer, loop, program
 from tests.targets.operator_programs import ALL_SCALARS, all_operators, cases, compare
 
 
@@ -20,14 +26,14 @@ def target(opencl_device: Any) -> OpenCLTarget:
 @pytest.mark.parametrize("scalar", ALL_SCALARS, ids=str)
 @pytest.mark.parametrize("width", [1, 8])
 def test_every_operator(target: OpenCLTarget, scalar: Scalar, width: int) -> None:
-    program, arguments, expected = all_operators(scalar, width)
-    results = target.compile(program)(*arguments)
+    every, arguments, expected = all_operators(scalar, width)
+    results = target.compile(every)(*arguments)
     for (operator, _, result), got, wanted in zip(cases(scalar), results, expected, strict=True):
         compare(got, wanted, operator, scalar, result)
 
 
 def test_a_device_that_is_not_there(opencl_device: Any) -> None:
-    with pytest.raises(Exception, match="there is no OpenCL device opencl:99"):
+    with pytest.raises(LaunchError, match="there is no OpenCL device opencl:99"):
         select("opencl:99")
 
 
@@ -39,3 +45,33 @@ def test_groups(target: OpenCLTarget, name: str) -> None:
     for one, wanted in zip(got if isinstance(got, tuple) else (got,), case.expected, strict=True):
         close(one, wanted)
         assert one.shape == wanted.shape
+
+
+def test_indices_of_64_bits_where_sizes_need_them(target: OpenCLTarget) -> None:
+    """y[i] = x[(i m) mod n]: with m = 3,000,000,001 the product leaves 32 bits, although the arrays are small."""
+    n, m = size("n"), size("m")
+    x, y = buffer("x", n), buffer("y", n, role="output", memory=OUT)
+    i = var("i", n)
+    body = loop(i, n, ir.Store(y, (i,), ir.Load(x, ((i * m) % n,))))
+    executable = target.compile(program([x], [y], body, sizes=(as_variable(n), as_variable(m))))
+    data = np.arange(7, dtype=np.float32)
+    for factor in (3, 3_000_000_001):
+        wanted = np.arange(7) * factor % 7
+        np.testing.assert_array_equal(executable(data, sizes={"m": factor}), wanted)
+        np.testing.assert_array_equal(target.load(executable.serialize())(data, sizes={"m": factor}), wanted)
+
+
+def test_arguments_on_the_device(target: OpenCLTarget) -> None:
+    case = CASES["transpose"]()
+    executable = target.compile(case.program)
+    assert isinstance(executable, OpenCLExecutable)
+    (uploaded,) = executable.upload(*case.arguments)
+    out = np.empty_like(case.expected[0])
+    assert executable(uploaded, out=out) is out
+    np.testing.assert_array_equal(out, case.expected[0])
+    seconds = executable.time([uploaded], 3)
+    assert len(seconds) == 3
+    assert all(s > 0 for s in seconds)
+    other = target.compile(transpose(21, 37).program).upload(case.expected[0])
+    with pytest.raises(LaunchError, match=r"argument x of transpose is 21\.37\.f32, but it takes 37\.21\.f32"):
+        executable(*other)

@@ -5,7 +5,7 @@ Made from a kernel program once; an executable that was loaded from disk has onl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,10 +32,16 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """All kernels of a program, and the bytes of each buffer that lives from one of them to the next."""
+    """All kernels of a program, and the bytes of each buffer that lives from one of them to the next.
+
+    `alignments` are those that the code relies on, of parameters and results; `limits` over the sizes must not exceed
+    2^31 - 1, otherwise the index arithmetic of the code overflows.
+    """
 
     kernels: tuple[KernelLaunch, ...]
     temporaries: tuple[Dim, ...]
+    alignments: tuple[int, ...]
+    limits: tuple[Dim, ...]
 
     def as_data(self) -> dict[str, Any]:
         """The plan as lists, strings and ints."""
@@ -48,7 +54,7 @@ class LaunchPlan:
             KernelLaunch(k["name"], *(tuple(k[f]) for f in ("arguments", "sizes", "size_bits", "grid", "group")))
             for k in data["kernels"]
         )
-        return LaunchPlan(kernels, tuple(data["temporaries"]))
+        return LaunchPlan(kernels, *(tuple(data[f]) for f in ("temporaries", "alignments", "limits")))
 
 
 def kernel_launch(
@@ -66,9 +72,16 @@ def kernel_launch(
     )
 
 
-def launch_plan(program: Program, kernels: tuple[KernelLaunch, ...]) -> LaunchPlan:
-    """The plan of a program, given the launches of its kernels."""
-    return LaunchPlan(kernels, tuple(size_text(_bytes(b)) for b in program.temporaries))
+def launch_plan(
+    program: Program, kernels: Sequence[KernelLaunch], alignment: int, limits: Iterable[Expr]
+) -> LaunchPlan:
+    """The plan of a program, given the launches of its kernels; `alignment` is what they take every buffer to have."""
+    return LaunchPlan(
+        tuple(kernels),
+        tuple(size_text(_bytes(b)) for b in program.temporaries),
+        tuple(max(b.alignment, alignment) for b in (*program.parameters, *program.results)),
+        tuple(sorted(size_text(e) for e in limits)),
+    )
 
 
 def _bytes(buffer: Buffer) -> Expr:

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lithify.lang.errors import LaunchError, LithifyError
 from lithify.lang.scalars import SCALARS, Kind, Scalar, f64
 from lithify.targets.arguments import Arguments, Call
 from lithify.targets.base import Executable, Interface
 from lithify.targets.cdialect.dialect import computed
-from lithify.targets.memory import ALIGNMENT, Array, address_of, aligned_empty
+from lithify.targets.memory import Array, address_of
 
 _FORMAT = 1  # of the serialised form
 
@@ -42,7 +40,7 @@ class CExecutable(Executable):
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None) -> Any:
         call = self._arguments.check(arguments, sizes)
         results, copies = self._arguments.results(out, call)
-        self._run(self._passed(call, results), results)
+        self._run(self._passed(call, results))
         for target, source in copies:
             target[...] = source
         if out is not None:
@@ -54,11 +52,11 @@ class CExecutable(Executable):
         call = self._arguments.check(arguments)
         results, _ = self._arguments.results(None, call)
         passed = self._passed(call, results)
-        self._run(passed, results)
+        self._run(passed)
         seconds = []
         for _ in range(repetitions):
             start = time.perf_counter()
-            self._run(passed, results)
+            self._run(passed)
             seconds.append(time.perf_counter() - start)
         return seconds
 
@@ -80,29 +78,15 @@ class CExecutable(Executable):
             raise LithifyError("these bytes are not a C program that this version compiled") from error
 
     def _passed(self, call: Call, results: Sequence[Array]) -> list[Any]:
-        values: list[Any] = []
-        for value, type_ in zip(call.values, self._scalar_types, strict=True):
-            values.append(_aligned(value) if type_ is None else _by_value(value, type_))
-        outputs = [_aligned(array) for array in results]
-        return [*values, *outputs, *(call.sizes[n] for n in self.interface.sizes)]
+        values = [
+            address_of(value) if type_ is None else _by_value(value, type_)
+            for value, type_ in zip(call.values, self._scalar_types, strict=True)
+        ]
+        return [*values, *map(address_of, results), *(call.sizes[n] for n in self.interface.sizes)]
 
-    def _run(self, passed: Sequence[Any], results: Sequence[Array]) -> None:
-        addresses = [address_of(v) if isinstance(v, np.ndarray) else v for v in passed]
-        if self._function(*addresses):
+    def _run(self, passed: Sequence[Any]) -> None:
+        if self._function(*passed):
             raise LaunchError(f"{self.interface.name}: no memory left for temporaries")
-        first = len(self._scalar_types)
-        for array, written in zip(results, passed[first : first + len(results)], strict=True):
-            if array is not written:
-                array[...] = written
-
-
-def _aligned(array: Array) -> Array:
-    """The array, or a copy that starts where the generated code expects it."""
-    if address_of(array) % ALIGNMENT == 0:
-        return array
-    copy = aligned_empty(array.shape, array.dtype)
-    copy[...] = array
-    return copy
 
 
 def _load(library: bytes, function: str) -> Any:

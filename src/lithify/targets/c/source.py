@@ -203,7 +203,7 @@ extern "C" {{
 #endif
 
 // {main.description()}
-// Arrays are row-major, start at multiples of {ALIGNMENT} bytes and do not overlap.
+// Arrays are row-major and do not overlap.
 // Returns 0, or 1 when memory for temporaries ran out.
 {main.prototype()};
 

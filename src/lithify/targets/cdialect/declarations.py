@@ -62,7 +62,7 @@ class Declarations:
         self._hardware()
         shared = [b for b in self._scratch if b.memory.name not in PRIVATE_MEMORIES]
         for buffer in shared:
-            self._array(Place(self._names.fresh(buffer.name), buffer, stored=True, is_array=True))
+            self._array(Place(self._names.fresh(buffer.name), buffer, buffer.alignment, stored=True, is_array=True))
         outside = {access.buffer for access in accesses(_without_parallel(self._kernel.body))}
         self._private(b for b in self._scratch if b not in shared and b in outside)
 
@@ -132,7 +132,7 @@ class Declarations:
                 self._variables(place)
         for buffer in wanted:
             if buffer in self._offsets:
-                place = Place(self._names.fresh(buffer.name), buffer, is_array=True)
+                place = Place(self._names.fresh(buffer.name), buffer, buffer.alignment, is_array=True)
                 self._values.places[buffer] = place
                 names = {"t": self._dialect.types[computed(buffer.scalar)], "name": place.name}
                 text = self._dialect.workspace.format(

@@ -9,7 +9,7 @@ from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor, const, 
 from lithify.kernel.ir import Buffer, Guard, Index
 from lithify.targets.cdialect.dialect import Dialect
 from lithify.targets.cdialect.text import BITS, LOGIC, PLUS, PRIMARY, QUOTIENT, RELATION, TIMES, UNARY, Text
-from lithify.targets.cdialect.width import LARGEST, peak
+from lithify.targets.cdialect.width import Widths
 
 LoadIndex = Callable[[Loaded], Text]
 
@@ -34,12 +34,13 @@ class IndexPrinter:
     """Writes index forms over the variables that have a name.
 
     Every form is written in signed 32-bit arithmetic where no intermediate value can leave it, else in 64-bit.
-    `size_bits` is the width that is assumed for forms whose range depends on sizes (the launch checks it).
+    `size_bits` is the width that is taken for forms whose range depends on sizes; `widths.assumed` says when it is
+    enough.
     """
 
     def __init__(self, dialect: Dialect, size_bits: int, helpers: set[str], load: LoadIndex) -> None:
         self.dialect = dialect
-        self.size_bits = size_bits
+        self.widths = Widths(size_bits)
         self.names: dict[Variable, str] = {}
         self.declared_bits: dict[Variable, int] = {}
         self._helpers = helpers
@@ -47,14 +48,12 @@ class IndexPrinter:
 
     def bits(self, forms: Iterable[Expr]) -> int:
         """The width in which the forms can be evaluated."""
-        top = max((peak(e) for e in forms), default=0)
-        if math.isinf(top):
-            return self.size_bits
-        return 32 if top <= LARGEST[32] else 64
+        return max((self.widths.bits(e) for e in forms), default=32)
 
-    def declare(self, variable: Variable, name: str) -> str:
-        """Give a variable its name; returns the type to declare it with."""
-        bits = self.bits([variable.expr] if variable.last is None else [variable.last])
+    def declare(self, variable: Variable, name: str, extent: Expr | None = None) -> str:
+        """Give a variable its name; returns the type to declare it with. A loop counts up to its extent."""
+        forms = [form for form in (variable.last or variable.expr, extent) if form is not None]
+        bits = self.bits(forms)
         self.names[variable], self.declared_bits[variable] = name, bits
         return self.dialect.index_types[bits]
 

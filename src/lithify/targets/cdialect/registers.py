@@ -28,6 +28,7 @@ class Place:
 
     name: str
     buffer: Buffer
+    alignment: int  # of the first element, in bytes
     cells: dict[int, tuple[str, int, int]] | None = None
     stored: bool = False  # in the storage form of its scalar type
     is_array: bool = False
@@ -74,7 +75,7 @@ def _note(use: _Use, position: Expr, access: Access, vectors: bool) -> None:
 
 def _place(buffer: Buffer, use: _Use, names: Names) -> Place:
     if use.dynamic or len(use.widths) > 1 or len(use.scalars) + len(use.vectors) > MOST_VARIABLES:
-        return Place(names.fresh(buffer.name), buffer, is_array=True)
+        return Place(names.fresh(buffer.name), buffer, buffer.alignment, is_array=True)
     cells: dict[int, tuple[str, int, int]] = {}
     for width in use.widths:
         for start in sorted(use.vectors):
@@ -82,7 +83,7 @@ def _place(buffer: Buffer, use: _Use, names: Names) -> Place:
             cells.update({start + i: (name, start, width) for i in range(width)})
     for position in sorted(use.scalars - cells.keys()):
         cells[position] = (names.fresh(_cell_name(buffer, position, 1)), position, 1)
-    return Place(buffer.name, buffer, cells)
+    return Place(buffer.name, buffer, buffer.alignment, cells)
 
 
 def _cell_name(buffer: Buffer, position: int, width: int) -> str:

@@ -43,7 +43,9 @@ class KernelPrinter:
     After `body()`, `values.helpers` names the functions of the preamble that it calls.
     """
 
-    def __init__(self, kernel: Kernel, parameters: Parameters, dialect: Dialect, size_bits: int) -> None:
+    def __init__(
+        self, kernel: Kernel, parameters: Parameters, dialect: Dialect, size_bits: int, alignment: int = 1
+    ) -> None:
         self.dialect = dialect
         self.values = ValuePrinter(dialect, size_bits)
         self.names = Names(KEYWORDS | dialect.reserved)
@@ -54,7 +56,8 @@ class KernelPrinter:
         body = splitter.block(kernel.body)
         self.kernel = replace(kernel, body=body, scratch=(*kernel.scratch, *splitter.scratch))
         for buffer in parameters.buffers:
-            place = Place(self.names.fresh(buffer.name), buffer, stored=buffer.role != "scalar")
+            known = max(buffer.alignment, alignment)
+            place = Place(self.names.fresh(buffer.name), buffer, known, stored=buffer.role != "scalar")
             self.values.places[buffer] = place
         self.size_types = {v: self.values.indices.declare(v, self.names.fresh(v.name)) for v in parameters.sizes}
         self._declarations = Declarations(self.kernel, self.values, self.names, self.line)
@@ -181,7 +184,7 @@ class KernelPrinter:
     def _loop(self, statement: Loop) -> None:
         extent = self.values.indices.text(statement.extent)
         name = self.names.fresh(statement.variable.name)
-        type_ = self.values.indices.declare(statement.variable, name)
+        type_ = self.values.indices.declare(statement.variable, name, statement.extent)
         parallel = statement.level == PAR and not self._parallel
         if parallel and self.dialect.parallel_pragma:
             self.line(self.dialect.parallel_pragma)

@@ -262,7 +262,7 @@ class VectorPrinter:
         size = place.buffer.scalar.bytes
         own = position.substitute({self.lane: 0}).alignment * size
         vector = size * self.width
-        return own % vector == 0 and place.buffer.alignment % vector == 0
+        return own % vector == 0 and place.alignment % vector == 0
 
     def _lvalue(self, place: Place, start: Text, constant: str) -> str:
         buffer = place.buffer

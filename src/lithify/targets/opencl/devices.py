@@ -9,6 +9,9 @@ from typing import Any
 
 from lithify.lang.errors import LaunchError
 
+# What every OpenCL device gives the buffers that it allocates: the size of its largest vector type.
+DEVICE_ALIGNMENT = 128
+
 
 @dataclass(frozen=True)
 class OpenCLDevice:
@@ -31,6 +34,11 @@ class OpenCLDevice:
         import pyopencl as cl
 
         return bool(self.handle.type & cl.device_type.CPU) and not self.is_oclgrind
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of every buffer that programs see: memory of the host is used where it lies."""
+        return 1 if self.shares_memory else DEVICE_ALIGNMENT
 
     @property
     def is_pocl(self) -> bool:

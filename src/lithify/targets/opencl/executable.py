@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,9 +16,11 @@ from lithify.lang.scalars import SCALARS, Kind, Scalar
 from lithify.targets.arguments import Arguments, Call
 from lithify.targets.base import Executable, Interface, Resident, size_function
 from lithify.targets.cdialect.dialect import computed
-from lithify.targets.memory import ALIGNMENT, Array, address_of
+from lithify.targets.cdialect.width import LARGEST
+from lithify.targets.memory import Array, address_of
 from lithify.targets.opencl import compiler
 from lithify.targets.opencl.devices import OpenCLDevice
+from lithify.targets.opencl.source import Source
 from lithify.targets.plan import KernelLaunch, LaunchPlan
 
 _FORMAT = 1  # of the serialised form
@@ -54,36 +56,86 @@ class _Kernel:
         grid, group = grid + (1,) * (dims - len(grid)), group + (1,) * (dims - len(group))
         return tuple(g * w for g, w in zip(grid, group, strict=True)), group
 
+    def check_limits(self, device: OpenCLDevice) -> None:
+        """Raises LaunchError where the device cannot run groups of this kernel."""
+        import pyopencl as cl
+
+        info = cl.kernel_work_group_info
+        name, handle = self.launch.name, device.handle
+        items = prod(int(d) for d in self.launch.group)
+        most = self.handle.get_work_group_info(info.WORK_GROUP_SIZE, handle)
+        local = self.handle.get_work_group_info(info.LOCAL_MEM_SIZE, handle)
+        if items > most:
+            raise LaunchError(
+                f"{name} has groups of {items} work-items; {device.description} runs at most {most} of this kernel"
+            )
+        if local > handle.local_mem_size:
+            raise LaunchError(
+                f"{name} takes {local} bytes of local memory; {device.description} has {handle.local_mem_size}"
+            )
+
     def arguments(self, slots: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
         """What the function takes."""
         values = [slots[i] for i in self.launch.arguments]
         return values + [t(sizes[n]) for t, n in zip(self._size_types, self.launch.sizes, strict=True)]
 
 
-class OpenCLExecutable(Executable):
-    """A program compiled for one OpenCL device."""
+class _Compiled:
+    """A built program: its kernels, and for which sizes its index arithmetic is wide enough."""
 
-    def __init__(self, interface: Interface, plan: LaunchPlan, device: OpenCLDevice, program: Any) -> None:
+    def __init__(self, plan: LaunchPlan, program: Any, device: OpenCLDevice, names: Sequence[str]) -> None:
+        self.plan, self.program = plan, program
+        self.kernels = [_Kernel(program, launch, names) for launch in plan.kernels]
+        self._limits = size_function(plan.limits, names)
+        for kernel in self.kernels:
+            kernel.check_limits(device)
+
+    def fits(self, sizes: Mapping[str, int]) -> bool:
+        """Whether no index leaves 32 bits."""
+        return all(limit <= LARGEST[32] for limit in self._limits(sizes))
+
+
+class OpenCLExecutable(Executable):
+    """A program compiled for one OpenCL device.
+
+    A symbolic program is compiled with indices of 32 bits; `wide` is the same with 64 bits, compiled when sizes come
+    that need it.
+    """
+
+    def __init__(
+        self, interface: Interface, plan: LaunchPlan, device: OpenCLDevice, program: Any, wide: Source | None
+    ) -> None:
         self.interface = interface
         self.device = device
-        self._plan = plan
-        self._program = program
+        self._compiled = _Compiled(plan, program, device, interface.sizes)
+        self._wide_source, self._wide = wide, None if wide is None else _once(self._compile_wide)
         self._arguments = Arguments(interface)
-        self._kernels = [_Kernel(program, launch, interface.sizes) for launch in plan.kernels]
+        count = len(interface.parameters)
+        self._alignments = plan.alignments[:count], plan.alignments[count:]
         self._temporaries = size_function(plan.temporaries, interface.sizes)
         self._lock = threading.Lock()  # a kernel's arguments are set and then launched
-        self._check_limits()
+
+    def _compile_wide(self) -> _Compiled:
+        assert self._wide_source is not None
+        program = compiler.build(self.device, self._wide_source.text)
+        return _Compiled(self._wide_source.plan, program, self.device, self.interface.sizes)
+
+    def _for(self, sizes: Mapping[str, int]) -> _Compiled:
+        if self._wide is None or self._compiled.fits(sizes):
+            return self._compiled
+        return self._wide()
 
     # ---- calls ------------------------------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None) -> Any:
         call = self._arguments.check(arguments, sizes)
         results, copies = self._arguments.results(out, call)
-        inputs = [self._input(value, p.role) for value, p in zip(call.values, self.interface.parameters, strict=True)]
-        outputs = [self._output(array) for array in results]
+        inputs = self._inputs(call)
+        usable = [self._usable(array, alignment) for array, alignment in zip(results, self._alignments[1], strict=True)]
+        outputs = [self._output(array, where) for array, where in zip(results, usable, strict=True)]
         self._run(self.device.queue, [*inputs, *outputs, *self._temporary_buffers(call)], call.sizes)
-        for array, buffer in zip(results, outputs, strict=True):
-            self._fetch(array, buffer)
+        for array, buffer, where in zip(results, outputs, usable, strict=True):
+            self._fetch(array, buffer, where)
         self.device.queue.finish()
         for target, source in copies:
             target[...] = source
@@ -105,7 +157,7 @@ class OpenCLExecutable(Executable):
         Arguments are uploaded first; results stay on the device. One run that is not counted goes first.
         """
         call = self._arguments.check(self.upload(*arguments))
-        inputs = [self._input(value, p.role) for value, p in zip(call.values, self.interface.parameters, strict=True)]
+        inputs = self._inputs(call)
         results, _ = self._arguments.results(None, call)
         outputs = [self._buffer(array.nbytes) for array in results]
         slots = [*inputs, *outputs, *self._temporary_buffers(call)]
@@ -126,7 +178,7 @@ class OpenCLExecutable(Executable):
         events = []
         try:
             with self._lock:
-                for kernel in self._kernels:
+                for kernel in self._for(sizes).kernels:
                     extents, group = kernel.extents(sizes)
                     if prod(extents):
                         events.append(kernel.handle(queue, extents, group, *kernel.arguments(slots, sizes)))
@@ -136,7 +188,11 @@ class OpenCLExecutable(Executable):
 
     # ---- memory -----------------------------------------------------------------------------------------------
 
-    def _input(self, value: Any, role: str) -> Any:
+    def _inputs(self, call: Call) -> list[Any]:
+        described = zip(call.values, self.interface.parameters, self._alignments[0], strict=True)
+        return [self._input(value, parameter.role, alignment) for value, parameter, alignment in described]
+
+    def _input(self, value: Any, role: str, alignment: int) -> Any:
         import pyopencl as cl
 
         if role == "scalar":
@@ -146,13 +202,13 @@ class OpenCLExecutable(Executable):
                 raise LaunchError(f"an argument lies on {value.device}, the program runs on {self.device}")
             return value.buffer
         flags = cl.mem_flags
-        if self._usable(value):
+        if self._usable(value, alignment):
             return cl.Buffer(self.device.context, flags.READ_ONLY | flags.USE_HOST_PTR, hostbuf=value)
         return self._resident(value).buffer
 
-    def _usable(self, array: Array) -> bool:
+    def _usable(self, array: Array, alignment: int) -> bool:
         """Whether the device can work on the array where it lies."""
-        return self.device.shares_memory and array.nbytes > 0 and address_of(array) % ALIGNMENT == 0
+        return self.device.shares_memory and array.nbytes > 0 and address_of(array) % alignment == 0
 
     def _resident(self, array: Array) -> DeviceArray:
         import pyopencl as cl
@@ -170,50 +226,39 @@ class OpenCLExecutable(Executable):
         except cl.Error as error:
             raise LaunchError(f"{self.device.description} has no room for {size} bytes: {error}") from error
 
-    def _output(self, array: Array) -> Any:
+    def _output(self, array: Array, in_place: bool) -> Any:
         import pyopencl as cl
 
-        flags = cl.mem_flags
-        if self._usable(array):
+        if in_place:
+            flags = cl.mem_flags
             return cl.Buffer(self.device.context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=array)
         return self._buffer(array.nbytes)
 
-    def _fetch(self, array: Array, buffer: Any) -> None:
+    def _fetch(self, array: Array, buffer: Any, in_place: bool) -> None:
         import pyopencl as cl
 
-        if not array.nbytes:
-            return
         queue = self.device.queue
-        if self._usable(array):  # mapping makes what the device wrote visible here
+        if in_place:  # mapping makes what the device wrote visible here
             mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, array.shape, array.dtype)
             mapped.base.release(queue)
-        else:
+        elif array.nbytes:
             cl.enqueue_copy(queue, array, buffer, is_blocking=True)
 
     def _temporary_buffers(self, call: Call) -> list[Any]:
         return [self._buffer(size) for size in self._temporaries(call.sizes)]
 
-    # ---- limits and bytes -------------------------------------------------------------------------------------
-
-    def _check_limits(self) -> None:
-        import pyopencl as cl
-
-        device = self.device.handle
-        for kernel in self._kernels:
-            items = prod(int(d) for d in kernel.launch.group)
-            most = kernel.handle.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)
-            local = kernel.handle.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
-            if items > most:
-                raise LaunchError(f"{kernel.launch.name} has groups of {items} work-items; {self.device.description} "
-                                  f"runs at most {most} of this kernel")  # fmt: skip
-            if local > device.local_mem_size:
-                raise LaunchError(f"{kernel.launch.name} takes {local} bytes of local memory; "
-                                  f"{self.device.description} has {device.local_mem_size}")  # fmt: skip
+    # ---- bytes ------------------------------------------------------------------------------------------------
 
     def serialize(self) -> bytes:
-        head = {"format": _FORMAT, "interface": self.interface.as_data(), "plan": self._plan.as_data()}
+        compiled, wide = self._compiled, self._wide_source
+        head = {
+            "format": _FORMAT,
+            "interface": self.interface.as_data(),
+            "plan": compiled.plan.as_data(),
+            "wide": None if wide is None else {"text": wide.text, "plan": wide.plan.as_data()},
+        }
         text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + compiler.binary_of(self._program)
+        return len(text).to_bytes(8, "little") + text + compiler.binary_of(compiled.program)
 
     @staticmethod
     def deserialize(data: bytes, device: OpenCLDevice) -> OpenCLExecutable:
@@ -221,12 +266,28 @@ class OpenCLExecutable(Executable):
         try:
             length = int.from_bytes(data[:8], "little")
             head = json.loads(data[8 : 8 + length])
-            interface, plan = Interface.from_data(head["interface"]), LaunchPlan.from_data(head["plan"])
             if head["format"] != _FORMAT:
                 raise ValueError(head["format"])
+            interface, plan = Interface.from_data(head["interface"]), LaunchPlan.from_data(head["plan"])
+            wide = head["wide"]
+            source = None if wide is None else Source(wide["text"], LaunchPlan.from_data(wide["plan"]))
         except (ValueError, KeyError, TypeError) as error:
             raise LithifyError("these bytes are not a compiled OpenCL program of this version") from error
-        return OpenCLExecutable(interface, plan, device, compiler.load(device, data[8 + length :]))
+        return OpenCLExecutable(interface, plan, device, compiler.load(device, data[8 + length :]), source)
+
+
+def _once(make: Callable[[], _Compiled]) -> Callable[[], _Compiled]:
+    """A function that calls `make` at its first call only, by whatever thread."""
+    lock = threading.Lock()
+    made: list[_Compiled] = []
+
+    def get() -> _Compiled:
+        with lock:
+            if not made:
+                made.append(make())
+        return made[0]
+
+    return get
 
 
 def _passed(value: Any) -> Any:

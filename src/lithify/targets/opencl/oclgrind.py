@@ -60,7 +60,7 @@ def check(program: Program, arguments: Sequence[Any], options: Sequence[str] = C
 
     Raises LaunchError when oclgrind is missing or the child process fails for another reason than a finding.
     """
-    return check_source(program_source(program), interface_of(program), arguments, options, timeout)
+    return check_source(program_source(program, 64), interface_of(program), arguments, options, timeout)
 
 
 def check_source(
@@ -100,7 +100,7 @@ def child(folder: str) -> None:
     text, plan, interface, arguments = pickle.loads((place / "job").read_bytes())
     device = next(d for d in devices() if d.is_oclgrind)
     built = compiler.build(device, text)
-    executable = OpenCLExecutable(Interface.from_data(interface), LaunchPlan.from_data(plan), device, built)
+    executable = OpenCLExecutable(Interface.from_data(interface), LaunchPlan.from_data(plan), device, built, None)
     results = executable(*arguments)
     (place / "results").write_bytes(pickle.dumps(results))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lithify.arith import Expr
 from lithify.kernel.ir import Buffer, Kernel, Program
 from lithify.lang.errors import LithifyError
 from lithify.lang.scalars import bool_
@@ -30,16 +31,21 @@ class Source:
     plan: LaunchPlan
 
 
-def program_source(program: Program, size_bits: int = 64) -> Source:
-    """One text with all kernels. `size_bits`: the width of index arithmetic where it depends on symbolic sizes."""
+def program_source(program: Program, size_bits: int = 32, alignment: int = 1) -> Source:
+    """One text with all kernels.
+
+    `size_bits` is the width of index arithmetic where it depends on symbolic sizes (the plan's limits say when it is
+    enough); `alignment` is what every buffer is known to have, beyond what it promises itself.
+    """
     helpers: set[str] = set()
     own: dict[str, str] = {}
+    limits: set[Expr] = set()
     kernels: list[str] = []
     launches: list[KernelLaunch] = []
     names = Names(KEYWORDS | OPENCL.reserved)
     for kernel in program.kernels:
         parameters = parameters_of(kernel, (*program.parameters, *program.results, *program.temporaries))
-        printer = KernelPrinter(kernel, parameters, OPENCL, size_bits)
+        printer = KernelPrinter(kernel, parameters, OPENCL, size_bits, alignment)
         name = names.fresh(kernel.name)
         lines = [
             *_heading(program, kernel, parameters),
@@ -50,12 +56,13 @@ def program_source(program: Program, size_bits: int = 64) -> Source:
         kernels.append("\n".join(lines))
         helpers |= printer.values.helpers | {b.scalar.name for b in parameters.buffers if b.scalar.is_complex}
         own |= printer.values.own_helpers
+        limits |= printer.values.indices.widths.assumed
         bits = {v.name: printer.values.indices.declared_bits[v] for v in parameters.sizes}
         launches.append(kernel_launch(program, kernel, name, parameters.buffers, bits))
     text = "\n\n".join([*helper_texts(helpers, OPENCL), *own.values(), *kernels]) + "\n"
     extensions = [pragma for word, pragma in _EXTENSIONS.items() if word in text]
     text = "\n".join([*extensions, *([""] if extensions else []), text])
-    return Source(text, launch_plan(program, tuple(launches)))
+    return Source(text, launch_plan(program, launches, alignment, limits))
 
 
 def _heading(program: Program, kernel: Kernel, parameters: Parameters) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithify.kernel.ir import Program
 from lithify.targets.base import Target, interface_of
 from lithify.targets.opencl import compiler
-from lithify.targets.opencl.devices import OpenCLDevice, select
+from lithify.targets.opencl.devices import DEVICE_ALIGNMENT, OpenCLDevice, devices, select
 from lithify.targets.opencl.executable import OpenCLExecutable
 from lithify.targets.opencl.source import program_source
 
@@ -26,14 +26,17 @@ class OpenCLTarget(Target):
         return self._wish
 
     def source(self, program: Program) -> str:
-        """OpenCL C 1.2."""
-        return program_source(program).text
+        """OpenCL C 1.2; for a usual GPU where this machine has no device."""
+        alignment = self.device.alignment if self._wish is not None or devices() else DEVICE_ALIGNMENT
+        return program_source(program, alignment=alignment).text
 
     def compile(self, program: Program) -> OpenCLExecutable:
         """Build the program on the device; raises `compiler.BuildError` where its compiler refuses the text."""
-        source = program_source(program)
-        built = compiler.build(self.device, source.text)
-        return OpenCLExecutable(interface_of(program), source.plan, self.device, built)
+        device = self.device
+        source = program_source(program, 32, device.alignment)
+        wide = program_source(program, 64, device.alignment) if source.plan.limits else None
+        built = compiler.build(device, source.text)
+        return OpenCLExecutable(interface_of(program), source.plan, device, built, wide)
 
     def load(self, data: bytes) -> OpenCLExecutable:
         """What `OpenCLExecutable.serialize` wrote for a device with the same `fingerprint`."""
