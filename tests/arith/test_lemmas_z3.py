@@ -66,11 +66,13 @@ def test_a_small_numerator():
     assert proved(z3.Implies(z3.And(e <= -1, e + c >= 0), floor(e, c) == -1), floor.bounds)
 
 
-def test_eliminating_a_floor_is_exact_for_the_coefficients_one():
+def test_an_integer_above_a_fraction():
+    """e >= x / d proves e >= 0 when x + d - 1 >= 0; for floors of coefficient 1 and -1 that is exact."""
+    assert proved(e >= 0, [d >= 1, d * e >= x, x + d - 1 >= 0])
     floor = Floors(c)
     quotient = floor(x, c)
-    assert proved((r + quotient >= 0) == (x + c * r >= 0), floor.bounds)
-    assert proved((r - quotient >= 0) == (c * (r + 1) - 1 - x >= 0), floor.bounds)
+    assert proved((r + quotient >= 0) == (c * r + (x - c + 1) + c - 1 >= 0), floor.bounds)
+    assert proved((r - quotient >= 0) == (c * r - x + c - 1 >= 0), floor.bounds)
 
 
 def test_bounds_of_a_floor():

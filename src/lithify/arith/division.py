@@ -111,7 +111,12 @@ def _by_number(e: Expr, c: int) -> Expr:
             return expr.from_dict(q, whole) + found
         tried.append((rest, whole))
     rest, whole = tried[0]
-    return expr.from_dict(q, whole) + atoms.intern(atoms.Floor, rest, expr.const(c))
+    divisor = expr.const(c)
+    if any(a.level > 1 for m, _ in rest.terms for a in m):  # intervals do not see how floors go together
+        value = _small(rest, divisor)
+        if value is not None:
+            return expr.from_dict(q + value, whole)
+    return expr.from_dict(q, whole) + atoms.intern(atoms.Floor, rest, divisor)
 
 
 def _simplified_by_number(rest: Expr, c: int) -> Expr | None:

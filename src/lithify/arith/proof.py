@@ -139,16 +139,12 @@ def _eliminate(e: Expr, facts: Facts, budget: _Budget) -> bool:
     remaining = tuple(dict.fromkeys(weaker))
     if slope is expr.ZERO:
         return _nonnegative(e, remaining, budget)
-    if isinstance(newest, atoms.Floor) and slope.constant in (1, -1):
-        # exact: r + floor(x/c) >= 0 iff x + c r >= 0; r - floor(x/c) >= 0 iff c (r + 1) - 1 - x >= 0
-        for x, c in _fractions(newest, candidates):
-            exact = x + c * rest if slope.constant == 1 else c * (rest + 1) - 1 - x
-            if _nonnegative(exact, remaining, budget):
-                return True
 
     def holds(ends: Ends) -> bool:
+        # e >= x / d and e is an integer: e >= 0 where x > -d. (Exact for floors of coefficient 1 and -1.)
         return any(
-            all(_nonnegative(rest * d + slope * n, remaining, budget) for n, d in alternative) for alternative in ends
+            all(_nonnegative(rest * d + slope * n + d - 1, remaining, budget) for n, d in alternative)
+            for alternative in ends
         )
 
     if _nonnegative(slope, remaining, budget):

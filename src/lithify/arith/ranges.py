@@ -58,20 +58,20 @@ def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
     if related is not None and len(terms) > 1:
         coefficients = dict(terms)
         for atom, k in related:
-            for part, scale, bottom, top in _relations(atom, k, coefficients):
-                rest = _without(offset, coefficients, atom, k, part, scale)
+            for x, scale, step, bottom, top in _relations(atom, k, coefficients):
+                rest = _without(offset, coefficients, atom, x, scale, step)
                 if rest is not None:
                     lo, hi = max(lo, rest.lo + bottom), min(hi, rest.hi + top)
     return lo, hi
 
 
-Found = tuple["Expr", int, float, float]  # (x, m, a, b): m x + k atom lies in [a, b]
+Found = tuple["Expr", int, int, float, float]  # (x, m, c, a, b): m (x - c atom) lies in [a, b]
 
 
 def _relations(atom: Floor | Min, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
     if isinstance(atom, atoms.Floor):
         return _remainders(atom, k, coefficients)
-    return _extrema(atom, k, coefficients)
+    return _extrema(atom, k)
 
 
 def _remainders(atom: Floor, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
@@ -79,45 +79,54 @@ def _remainders(atom: Floor, k: int, coefficients: dict[Monomial, int]) -> list[
     d = atom.divisor.constant
     if d is None:
         return []
+    candidates = {d: atom.numerator}
+    for monomial in coefficients:
+        other = monomial[0] if len(monomial) == 1 else None
+        if isinstance(other, atoms.Floor) and other is not atom:
+            inner = other.divisor.constant
+            if inner is not None and inner < d and d % inner == 0 and d // inner not in candidates:
+                candidates[d // inner] = atom.numerator // inner
     found: list[Found] = []
-    scales = {abs(c) for c in coefficients.values()}
-    scales.add(max(1, abs(k) // d))  # x may be the numerator itself
-    for m in scales:
-        c, left = divmod(abs(k), m)
-        if left == 0 and c > 1 and d % c == 0:
-            x = atom.numerator // (d // c)
-            scale = m if k < 0 else -m
-            end = scale * (c - 1)
-            found.append((x, scale, min(0, end), max(0, end)))
+    for c, x in candidates.items():
+        if not x.terms:
+            continue
+        monomial, y = x.terms[0]
+        whole = coefficients.get(monomial, 0) // y  # as much as there is of x
+        if whole * y != coefficients.get(monomial, 0):
+            continue
+        part = -k // c if k < 0 else -(k // c)  # as much as there is of the floor
+        for m in {whole, part} if part * whole > 0 and abs(part) < abs(whole) else {whole}:
+            found.append((x, m, c, min(0, m * (c - 1)), max(0, m * (c - 1))))
     return found
 
 
-def _extrema(atom: Min, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
+def _extrema(atom: Min, k: int) -> list[Found]:
     """a + b - min(a, b) = max(a, b) and a - min(a, b) = max(0, a - b)."""
     a, b = atom.left, atom.right
-    lo, hi = max(a.lo, b.lo), max(a.hi, b.hi)
-    ends = (_times(-k, lo), _times(-k, hi))
-    found: list[Found] = [(a + b, -k, min(ends), max(ends))]
-    for x, y in ((a, b), (b, a)):
-        difference = x - y
-        ends = (_times(-k, max(0, difference.lo)), _times(-k, max(0, difference.hi)))
-        found.append((x, -k, min(ends), max(ends)))
+    found: list[Found] = []
+    for x, c, lo, hi in (
+        (a + b, 1, max(a.lo, b.lo), max(a.hi, b.hi)),
+        (a, 1, max(0, (a - b).lo), max(0, (a - b).hi)),
+        (b, 1, max(0, (b - a).lo), max(0, (b - a).hi)),
+    ):
+        ends = (_times(-k, lo), _times(-k, hi))
+        found.append((x, -k, c, min(ends), max(ends)))
     return found
 
 
-def _without(
-    offset: int, coefficients: dict[Monomial, int], atom: Floor | Min, k: int, part: Expr, scale: int
-) -> Expr | None:
-    """The sum less ``scale part + k atom``, if that takes from terms and adds none."""
+def _without(offset: int, coefficients: dict[Monomial, int], atom: Floor | Min, x: Expr, m: int, c: int) -> Expr | None:
+    """The sum less ``m (x - c atom)`` if that leaves fewer terms, and no greater or opposite ones for those of x."""
     left = dict(coefficients)
-    del left[atom,]
-    for m, y in part.terms:
-        old = left.get(m, 0)
-        new = old - scale * y
-        if old * new < 0 or abs(new) > abs(old) or not old:
+    for monomial, y in x.terms:
+        old = left.get(monomial, 0)
+        new = old - m * y
+        if not old or old * new < 0 or abs(new) > abs(old):
             return None
-        left[m] = new
-    return expr.from_dict(offset - scale * part.offset, left)
+        left[monomial] = new
+    left[atom,] += m * c
+    if all(left.values()):
+        return None
+    return expr.from_dict(offset - m * x.offset, left)
 
 
 def floor(numerator: Expr, divisor: Expr) -> tuple[float, float]:

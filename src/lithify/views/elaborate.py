@@ -53,7 +53,7 @@ def permuted(xs: Term, order: list[int]) -> Term:
 def _map(m: TransformMap, xs: Term) -> Term:
     # Transform by transform, lower dims become upper dims; a label is (side, name) while both are about.
     labels: list[tuple[str, str]] = [("lower", d.name) for d in m.lower]
-    for transform in m.transforms:
+    for transform in reversed(m.transforms):  # the first one's padding is seen first
         lower = [("lower", d.name) for d in transform.lower]
         upper = [("upper", d.name) for d in transform.upper]
         depth = min([labels.index(label) for label in lower]) if lower else _depth_of_new(m, transform, labels)

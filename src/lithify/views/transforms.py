@@ -361,7 +361,8 @@ class Xor(Transform):
 
     def index(self, u: Coordinates) -> Coordinates:
         row, chunk = u
-        return row, xor(chunk, row // self.period % self.upper[1].size)
+        size = self.upper[1].size  # the remainder changes only coordinates that are not real
+        return row, xor(chunk % size, row // self.period % size)
 
     def inverse(self) -> Transform:
         return Xor(self.lower, self.upper, self.period)
