@@ -158,10 +158,10 @@ class _Layout:
             return "(" + ", ".join(part(item, _ANYTHING) for item in e.items) + ")"
         if isinstance(e, ArrayLiteral):
             return "[" + ", ".join(part(item, _ANYTHING) for item in e.items) + "]"
-        if isinstance(e, Projection):
-            return f"{part(e.value, _APPLICATION)}.{e.component}"
+        if isinstance(e, Projection):  # `0.1` would be a number
+            return f"{part(e.value, _ATOM if isinstance(e.value, Number) else _APPLICATION)}.{e.component}"
         if isinstance(e, Indexing):
-            return f"{part(e.array, _APPLICATION)}[{part(e.index, _ANYTHING)}]"
+            return f"{part(e.array, _ATOM if isinstance(e.array, Number) else _APPLICATION)}[{part(e.index, _ANYTHING)}]"
         return f"({part(e.value, _ANYTHING)} : {unparse_type(e.type)})"
 
     # ---- several lines -----------------------------------------------------------------------------------------------
