@@ -26,6 +26,7 @@ SYMBOLIC = Interface(
     (Argument("out", "f32", ("n", "m"), "output"),),
     ("n", "m"),
     (SizeSource("n", 0, 0, 1, 0), SizeSource("m", 0, 1, 2, 1)),
+    (1, 1),
 )
 CHECK = Arguments(MATRIX)
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -103,6 +104,7 @@ def test_sizes_follow_from_shapes() -> None:
             r"argument ys of stencil is 4.f32, but it takes 5.f32 \(n.f32|argument ys .* takes 5\.f32",
         ),
         (((5, 7), (5,)), {"n": 6}, "size n is given as 6, but dimension 0 of argument xs makes it 5"),
+        (((0, 7), (0,)), None, "size n of stencil is 0; the kernel is for 1 or more"),
         (((5, 7), (5,)), {"k": 6}, "has no size k; its sizes are: n, m"),
     ],
 )
@@ -112,7 +114,7 @@ def test_sizes_that_do_not_fit(shapes: Any, sizes: Any, message: str) -> None:
 
 
 def test_sizes_that_nothing_determines_are_asked_for() -> None:
-    interface = Interface("iota", (), (Argument("out", "i32", ("n",), "output"),), ("n",))
+    interface = Interface("iota", (), (Argument("out", "i32", ("n",), "output"),), ("n",), (), (0,))
     with pytest.raises(LaunchError, match=r"size\(s\) n of iota do not follow") as error:
         Arguments(interface).check(())
     assert 'sizes={"n": ..}' in str(error.value)

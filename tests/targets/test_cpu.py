@@ -182,7 +182,7 @@ def test_parallel_loops_share_temporaries_and_outer_variables() -> None:
 
 
 def test_a_symbolic_kernel() -> None:
-    n, m = size("n"), size("m")
+    n, m = size("n", 0), size("m")
     a, c = buffer("a", n, m), buffer("c", m, n, role="output", memory=OUT)
     i, j = index("i", n), index("j", m)
     body = loop(i, n, loop(j, m, ir.Store(c, (j, i), ir.Load(a, (i, j)))), level=PAR)

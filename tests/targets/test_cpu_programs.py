@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lithify.arith import size
 from lithify.evaluate import evaluate
 from lithify.kernel.translate import translate
-from lithify.lang.errors import Rejected
+from lithify.lang import build as b
+from lithify.lang.errors import LaunchError, Rejected
+from lithify.lang.levels import PAR, PRIVATE, SEQ
+from lithify.lang.scalars import f32
 from lithify.lang.term import Term
+from lithify.lang.types import Array
 from lithify.targets.cpu import CpuTarget
 from tests.kernel.lowered_terms import on_cpu
 from tests.kernel.translated import flat, parameters_of, random_value
@@ -32,6 +37,18 @@ def agrees(term: Term, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(result, np.asarray(wanted, dtype=result.dtype), rtol=1e-6)
     for before, after in zip(kept, leaves, strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_a_symbolic_program() -> None:
+    n, m = size("n"), size("m")
+    matrix = b.param("a", Array(n, Array(m, f32)))
+    sums = b.map_(lambda row: b.reduce_(b.add, b.const(0.0, f32), row, SEQ, PRIVATE), matrix, PAR)
+    run = TARGET.load(TARGET.compile(translate(sums, [matrix])).serialize())
+    for shape in ((1, 1), (3, 4), (1000, 777), (2, 300000)):
+        x = np.random.default_rng(1).random(shape).astype(np.float32)
+        np.testing.assert_allclose(run(x), x.sum(1, dtype=np.float64), rtol=1e-3)
+    with pytest.raises(LaunchError, match="size n of kernel is 0; the kernel is for 1 or more"):
+        run(np.empty((0, 4), np.float32))
 
 
 @pytest.mark.parametrize("block", range(10))

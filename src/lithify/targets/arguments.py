@@ -114,6 +114,11 @@ class Arguments:
                 f"the size(s) {', '.join(missing)} of {interface.name} do not follow from the arguments",
                 hint="give them with the call: sizes={" + ", ".join(f'"{n}": ..' for n in missing) + "}",
             )
+        for name, least in zip(interface.sizes, interface.least, strict=True):
+            if solved[name] < least:
+                raise LaunchError(
+                    f"size {name} of {interface.name} is {solved[name]}; the kernel is for {least} or more"
+                )
         return solved
 
     # ---- results -----------------------------------------------------------------------------------------------

@@ -51,7 +51,8 @@ class Interface:
 
     `parameters` are in the order of the call (the components of tuples one after another), `results` in the order
     returned. `sizes` are the symbolic sizes, `sources` says which of them the arguments' shapes determine, in an order
-    in which they can be solved; the others are given as `sizes={"n": 3}` with the call.
+    in which they can be solved; the others are given as `sizes={"n": 3}` with the call. `least` are the smallest values
+    of the sizes that the kernel was made for.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Interface:
     results: tuple[Argument, ...]
     sizes: tuple[str, ...] = ()
     sources: tuple[SizeSource, ...] = ()
+    least: tuple[int, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """The interface as lists, strings and ints."""
@@ -77,6 +79,7 @@ class Interface:
             arguments(data["results"]),
             tuple(data["sizes"]),
             tuple(SizeSource(**s) for s in data["sources"]),
+            tuple(data["least"]),
         )
 
 
@@ -140,6 +143,7 @@ def interface_of(program: Program) -> Interface:
         tuple(_argument(b) for b in program.results),
         names,
         _size_sources(program),
+        tuple(int(v.lo) for v in program.sizes),
     )
 
 
