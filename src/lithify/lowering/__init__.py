@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lithify.lowering.default import Lowered, lower
+from lithify.lowering.default import Lowered, lower, strategies
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "lower", "strategies"]

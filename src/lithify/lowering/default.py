@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
 from lithify.lowering.opencl_cpu import OpenClCpuStrategist
 from lithify.lowering.plain import PlainStrategist
+from lithify.lowering.reduction import VERSIONS, Version
 from lithify.lowering.strategist import Strategist
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
@@ -26,16 +28,34 @@ class Lowered:
     derivation: Derivation
 
 
-def lower(term: Term, model: DeviceModel, *, check: bool = False) -> Lowered:
+def lower(term: Term, model: DeviceModel, *, check: bool = False, strategy: str | None = None) -> Lowered:
     """Lower a program for a device; levels and memories that it gives already are kept.
 
-    With `check`, the values before and after every step are compared (use small sizes). Raises RewriteFailed when the
-    program cannot be lowered.
+    A named strategy (see `strategies`) goes first, and the device's default fills in what it leaves open. With `check`,
+    the values before and after every step are compared (use small sizes). Raises RewriteFailed when the program cannot
+    be lowered so.
     """
     program = name_loops(term)
     derivation = Derivation(program, check=check)
+    if strategy is not None:
+        named(strategy)(derivation, model)
     strategist_for(model)(model, loops_of(program)).settle(derivation)
     return Lowered(derivation.term, derivation)
+
+
+def strategies() -> dict[str, Version]:
+    """The named strategies: what `lower` and the command `lithify derive --strategy` know by name."""
+    return {version.name: version for version in VERSIONS}
+
+
+def named(name: str) -> Version:
+    """The strategy of that name; raises RewriteFailed with names that are close to it."""
+    found = strategies().get(name)
+    if found is None:
+        close = difflib.get_close_matches(name, strategies(), 3)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(strategies())}"
+        raise RewriteFailed(f"there is no strategy named {name}", hint=hint)
+    return found
 
 
 def strategist_for(model: DeviceModel) -> Callable[[DeviceModel, Loops], Strategist]:

@@ -12,7 +12,7 @@ from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
 from lithify.lowering.cpu import body_work, element_of, has_lanes, is_flat, lanes_of
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Nest, Path, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Nest, Path, has_loops, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.strategist import Choice, Strategist
 from lithify.lowering.work import elements, length_of
 from lithify.machine import DeviceModel
@@ -24,6 +24,7 @@ from lithify.rules.lowering import (
     copy_loop,
     fuse_named,
     fuse_stored,
+    name_initial,
     one_group,
     one_item,
     reduce_fuse_named,
@@ -121,6 +122,8 @@ class GpuStrategist(Strategist):
         r, path, nest = need.term, need.path, need.nest
         n = length_of(r.args[-1])
         names = {level.name for level in nest}
+        if not nest and r.kind == "reduce" and has_loops(r.args[1]):
+            return Choice(path, name_initial)
         if r.kind == "reduce" and is_scalar(r.type) and has_lanes(r):
             if not nest and n > ITEMS * LAST_SUMS * 4:
                 return Choice(path, self._partial_sums(r))

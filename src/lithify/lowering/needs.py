@@ -66,6 +66,11 @@ def is_lazy(t: Term) -> bool:
     return True
 
 
+def has_loops(t: Term) -> bool:
+    """Does computing the value take a loop?"""
+    return any(u.kind in _LOOPS for u in subterms(t))
+
+
 def has_work(t: Term) -> bool:
     """Does reading an element compute anything? (Maps marked inline declare that it may be computed again.)"""
     if t.kind == "op":
@@ -227,7 +232,7 @@ def _let(t: Term, path: Path, nest: Nest, *, writes: bool) -> Iterator[Need]:
     if value.kind == "to":
         yield from _stored(value, (*path, 0), nest)
     elif is_scalar(value.type):
-        if not nest and any(u.kind in _LOOPS for u in subterms(value)):
+        if not nest and has_loops(value):
             yield Need(Lack.BINDING, path, t, nest)
             return
         yield from _write(value, (*path, 0), nest)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
 from lithify.lowering.cpu import PIECES, CpuStrategist, is_flat
-from lithify.lowering.needs import Need, is_scalar
+from lithify.lowering.needs import Need, has_loops, is_scalar
 from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy
 from lithify.rules.algorithmic import split_join
-from lithify.rules.lowering import one_group
+from lithify.rules.lowering import name_initial, one_group
 from lithify.rules.parallel import map_level
 
 GROUP = Level("group", 0)
@@ -37,6 +37,8 @@ class OpenClCpuStrategist(CpuStrategist):
 
     def reduction(self, need: Need, program: Term) -> Choice:
         r = need.term
+        if not need.nest and r.kind == "reduce" and has_loops(r.args[1]):
+            return Choice(need.path, name_initial)
         short = length_of(r.args[-1]) < 4 * self.model.cores * PIECES * self._lanes(r)
         if not need.nest and r.kind == "reduce" and is_scalar(r.type) and short:
             return Choice(need.path, one_group(GROUP, SEQ))

@@ -87,3 +87,18 @@ one_group = rule(
     parameters="level item",
     law="A single group reduces everything, and one of its items writes the result.",
 )
+
+every_nth = rule(
+    "every-nth",
+    "map@a f xs -> join (map (take 1) (split q (map@a f (join (map (pad 0 (q - 1) clamp) (split 1 xs))))))",
+    parameters="q",
+    when=["q >= 1"],
+    law="""Of every q iterations the first does the work: the others would compute copies of its result, which are dropped, so
+    a guard keeps them idle.""",
+)
+
+name_initial = rule(
+    "name-initial",
+    "reduce@k f z xs -> let s = z in reduce@k f s xs",
+    law="The initial value is computed first, and has a name.",
+)
