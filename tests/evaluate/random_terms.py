@@ -96,7 +96,7 @@ class Grower:
         xs = self.grow(Array(n, type_), depth, scope)
         return b.at(xs, self.grow(Index(n), depth, scope))
 
-    def reduction(self, type_: Type, depth: int, scope: tuple[Term, ...]) -> Term:
+    def reduction(self, type_: Type, depth: int, scope: tuple[Term, ...]) -> Term | None:
         xs = self.grow(Array(self.r.choice([0, 1, 2, 3]), random_type(self.r, 1)), depth, scope)
         f = self.function2(type_, b.element_type(xs), type_, depth, scope)
         if type_ in (i32, i8, u8) and self.r.random() < 0.5:
@@ -109,14 +109,14 @@ class Grower:
             )  # fmt: skip
         return b.reduce_(f, self.grow(type_, depth, scope), xs, self.r.choice([None, SEQ]))
 
-    def pipe(self, type_: Type, depth: int, scope: tuple[Term, ...]) -> Term:
+    def pipe(self, type_: Type, depth: int, scope: tuple[Term, ...]) -> Term | None:
         xs = self.grow(Array(self.r.choice([0, 1, 2]), random_type(self.r, 1)), depth, scope)
         tile = random_type(self.r, 1)
         load = self.function(b.element_type(xs), tile, depth, scope)
         f = self.function2(type_, tile, type_, depth, scope)
         return b.pipe(f, load, self.grow(type_, depth, scope), xs, slots=2)
 
-    def iteration(self, type_: Type, depth: int, scope: tuple[Term, ...]) -> Term:
+    def iteration(self, type_: Type, depth: int, scope: tuple[Term, ...]) -> Term | None:
         return b.iterate(
             self.r.choice([0, 1, 3]), self.function(type_, type_, depth, scope), self.grow(type_, depth, scope)
         )
@@ -220,7 +220,7 @@ class Grower:
         first = self.r.randrange(n + 1)
         return b.concat(*[self.grow(Array(k, type_.element), depth, scope) for k in (first, n - first)])
 
-    def scanned(self, type_: Array, depth: int, scope: tuple[Term, ...]) -> Term:
+    def scanned(self, type_: Array, depth: int, scope: tuple[Term, ...]) -> Term | None:
         xs = self.grow(Array(type_.size, random_type(self.r, 1)), depth, scope)
         if type_.element in (i32, i8, u8) and b.element_type(xs) is type_.element:
             return b.scan(b.add, self.grow(type_.element, depth, scope), xs)

@@ -221,12 +221,12 @@ class Translator:
 
         return Place(type_, plain.leaf_buffers, (), (), plain.suffix, memory.distribution, check)
 
-    def materialised(self, value: ir.Value) -> ir.Load:
-        """The value, evaluated here once into a private scalar."""
+    def materialised(self, value: ir.Value, guard: ir.Guard = ()) -> ir.Load:
+        """The value, evaluated here once into a private scalar (where the guard holds)."""
         place = self._place(value.scalar, PRIVATE, (), ())
         stored = place.read()
         assert isinstance(stored, ir.Load)
-        self.emit(ir.Store(stored.buffer, stored.index, value))
+        self.emit(ir.Store(stored.buffer, stored.index, value, guard))
         return stored
 
     # ---- loops ----

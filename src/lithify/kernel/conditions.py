@@ -41,6 +41,18 @@ def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
     return value
 
 
+def under(statement: ir.Statement, conditions: ir.Guard) -> ir.Statement:
+    """The statement, run only where the conditions (that can hold) do."""
+    if not conditions:
+        return statement
+    if isinstance(statement, ir.Store):
+        guard = conjunction(statement.guard, conditions)
+        if guard is not None:
+            value = guard_loads(statement.value, conditions)
+            return ir.Store(statement.buffer, statement.index, value, guard)
+    return ir.If(conditions, (statement,))
+
+
 def guarded(value: ir.Value, conditions: ir.Guard, fill: ir.Value) -> ir.Value:
     """`value` where the conditions hold, else `fill`."""
     needed = conjunction((), conditions)

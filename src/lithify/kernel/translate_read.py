@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lithify.arith import Expr, const, maximum, minimum, proves_divisible, xor
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, index_value, reads
-from lithify.kernel.conditions import conjunction, guard_loads, guarded
+from lithify.kernel.conditions import conjunction, guard_loads, guarded, under
 from lithify.kernel.places import ArrayValue, Environment, Readable, index_scalar
 from lithify.lang.build import constant_value
 from lithify.lang.levels import INLINE
@@ -239,13 +239,29 @@ def _generate(tr: Translator, t: Term, env: Environment) -> Readable:
 # ---- choices between readables -------------------------------------------------------------------------------------
 
 
-def _materialised_choice(tr: Translator, type_: Index, guard: ir.Guard, then: Expr, otherwise: Expr) -> Expr:
-    """An index that depends on a condition: in private memory, because an index formula has no choice."""
+def where(tr: Translator, conditions: ir.Guard, read: Callable[[], Readable]) -> Readable:
+    """What `read` gives, for use where the conditions hold: the statements that it needs run only there."""
+    with tr.collected() as block:
+        value = read()
+    guard = conjunction((), conditions)
+    if guard is not None:
+        for statement in block:
+            tr.emit(under(statement, guard))
+    return value
+
+
+def _materialised_choice(
+    tr: Translator, type_: Index, guard: ir.Guard, then: Expr, otherwise: Expr, unless: ir.Guard = ()
+) -> Expr:
+    """An index that depends on a condition: in private memory, because an index formula has no choice.
+
+    `unless` holds wherever the guard does not; without it the other index can be evaluated anywhere.
+    """
     from lithify.arith import loaded
 
     scalar = index_scalar(type_.size)
-    chosen = ir.Choose(guard, guard_loads(index_value(then, scalar), guard), index_value(otherwise, scalar))
-    stored = tr.materialised(chosen)
+    stored = tr.materialised(guard_loads(index_value(otherwise, scalar), unless), unless)
+    tr.emit(ir.Store(stored.buffer, stored.index, guard_loads(index_value(then, scalar), guard), guard))
     return loaded(stored.buffer, stored.index, 0, type_.size - 1)
 
 
@@ -254,9 +270,11 @@ def guarded_readable(tr: Translator, type_: Type, value: Readable, conditions: i
     if isinstance(value, ArrayValue):
         assert isinstance(fill, ArrayValue)
         element, other = value.type.element, fill
-        return ArrayValue(
-            value.type, lambda i: guarded_readable(tr, element, value.at(i), conditions, other.at(i)), value.work
-        )
+
+        def at(i: Expr) -> Readable:
+            return guarded_readable(tr, element, where(tr, conditions, lambda: value.at(i)), conditions, other.at(i))
+
+        return ArrayValue(value.type, at, value.work)
     if isinstance(value, tuple):
         assert isinstance(fill, tuple) and isinstance(type_, Tuple)
         return tuple(
@@ -274,7 +292,7 @@ def guarded_readable(tr: Translator, type_: Type, value: Readable, conditions: i
 
 def choose(tr: Translator, type_: Type, conditions: ir.Guard, then: Readable, otherwise: Readable) -> Readable:
     """`then` where the one condition holds, else `otherwise`, each read only where it is chosen."""
-    (condition,) = conditions
+    unless = (-conditions[0] - 1,)
     needed = conjunction((), conditions)
     if needed is None:
         return otherwise
@@ -283,17 +301,20 @@ def choose(tr: Translator, type_: Type, conditions: ir.Guard, then: Readable, ot
     if isinstance(then, ArrayValue):
         assert isinstance(otherwise, ArrayValue)
         element, other = then.type.element, otherwise
-        return ArrayValue(
-            then.type, lambda i: choose(tr, element, conditions, then.at(i), other.at(i)), then.work or other.work
-        )
+
+        def at(i: Expr) -> Readable:
+            here = where(tr, conditions, lambda: then.at(i))
+            return choose(tr, element, conditions, here, where(tr, unless, lambda: other.at(i)))
+
+        return ArrayValue(then.type, at, then.work or other.work)
     if isinstance(then, tuple):
         assert isinstance(otherwise, tuple) and isinstance(type_, Tuple)
         return tuple([choose(tr, s, conditions, a, b) for s, a, b in zip(type_.items, then, otherwise, strict=True)])
     if isinstance(then, Expr):
         assert isinstance(otherwise, Expr) and isinstance(type_, Index)
-        return _materialised_choice(tr, type_, needed, then, otherwise)
+        return _materialised_choice(tr, type_, needed, then, otherwise, unless)
     assert not isinstance(otherwise, (Expr, ArrayValue, tuple))
-    return guarded(then, needed, guard_loads(otherwise, (-condition - 1,)))
+    return guarded(then, needed, guard_loads(otherwise, unless))
 
 
 # ---- layouts -------------------------------------------------------------------------------------------------------
@@ -364,7 +385,7 @@ def _pad(tr: Translator, t: Term, env: Environment) -> Readable:
             conditions = (i - left, n - 1 - (i - left))
             if conjunction((), conditions) is None:
                 return fill
-            return guarded_readable(tr, element, xs.at(i - left), conditions, fill)
+            return guarded_readable(tr, element, where(tr, conditions, lambda: xs.at(i - left)), conditions, fill)
 
         return view(t, at, xs)
     _read_once(tr, t, xs)
@@ -429,7 +450,9 @@ def _concat_at(tr: Translator, element: Type, parts: list[ArrayValue], i: Expr) 
         return _concat_at(tr, element, rest, i - first.type.size)
     if conjunction((), (inside,)) == ():
         return first.at(i)
-    return choose(tr, element, (inside,), first.at(i), _concat_at(tr, element, rest, i - first.type.size))
+    here = where(tr, (inside,), lambda: first.at(i))
+    there = where(tr, (-inside - 1,), lambda: _concat_at(tr, element, rest, i - first.type.size))
+    return choose(tr, element, (inside,), here, there)
 
 
 @reads("replicate")

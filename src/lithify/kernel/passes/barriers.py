@@ -224,7 +224,7 @@ class _Placement:
         if any(_differs(a.substitute(self.others) - b) for a, b in zip(old.index, new.index, strict=True)):
             return None
         known = set(old.pinned & new.pinned)
-        if old.form is new.form:
+        if old.form is new.form and self._same_dims(old, new):
             known |= _decoded(old.form)
         for a, b in zip(old.index, new.index, strict=True):
             if a is b:
