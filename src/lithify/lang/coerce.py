@@ -19,6 +19,7 @@ from lithify.lang.types import Array, Function, Index, Tuple, Type, shape_of
 from lithify.lang.values import (
     NUMERAL_OPERATORS,
     Arithmetic,
+    Choice,
     FunctionValue,
     LiteralArray,
     Numeral,
@@ -291,18 +292,19 @@ def _conversion(operator: Operator, literal: Value) -> Term:
     raise TypeMismatch(f"{operator.name} converts a scalar, {describe(literal)} given")
 
 
-def _select(operands: tuple[Value, ...]) -> Term:
+def _select(operands: tuple[Value, ...]) -> Value:
     condition, then, otherwise = operands
     if isinstance(then, TupleValue) and isinstance(otherwise, TupleValue) and len(then.items) == len(otherwise.items):
         pairs = zip(then.items, otherwise.items, strict=True)
         return build.tuple_(*[as_term(_select((condition, a, b))) for a, b in pairs])
-    known = next((o.type for o in (then, otherwise) if isinstance(o, Term)), None)
-    if known is None and isinstance(then, Numeral) and isinstance(otherwise, Numeral):
-        known = _default_type((then, otherwise))
-    test, first = as_term(condition, bool_), as_term(then, known)
-    second = as_term(otherwise, first.type)
+    test = as_term(condition, bool_)
     if test.type is not bool_:
         raise TypeMismatch(f"the condition has type {test.type}, bool expected", hint="compare it: `x != 0`")
+    if isinstance(then, Numeral) and isinstance(otherwise, Numeral):
+        return Numeral(Choice(test, then, otherwise))
+    known = next((o.type for o in (then, otherwise) if isinstance(o, Term)), None)
+    first = as_term(then, known)
+    second = as_term(otherwise, first.type)
     if first.type is not second.type:
         raise TypeMismatch(f"the branches have different types: {first.type} and {second.type}")
     return build.select(test, first, second)

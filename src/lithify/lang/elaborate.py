@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from lithify.arith import Expr, as_expr, size
-from lithify.lang import build
+from lithify.lang import build, prelude
 from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
 from lithify.lang.coerce import as_term, call, call_with_element, components, operate, operator_function
@@ -136,11 +136,9 @@ class Elaborator:
         self,
         sizes: Mapping[str, int | Expr] | None = None,
         attributes: Mapping[str, Any] | None = None,
-        builtins: Callable[[Elaborator, str], Value | None] | None = None,
     ) -> None:
         self.sizes = Sizes(sizes)
         self.attributes = attributes or {}
-        self.builtins = builtins
         self.entering = False  # the next function entered is the program: its parameters' sizes are the program's
 
     def value(self, e: Expression, scope: Scope) -> Value:
@@ -171,8 +169,8 @@ class Elaborator:
             found = self.sizes.known.get(e.name)
         if found is None:
             found = builtin(e.name, self.sizes.resolve)
-        if found is None and self.builtins is not None:
-            found = self.builtins(self, e.name)
+        if found is None:
+            found = prelude.value_of(e.name, self)
         if found is None:
             return Numeral(FreeName(e.name, e.span, (*scope, *names())))
         return found.at(e.span) if isinstance(found, FunctionValue) and e.span.shown else found

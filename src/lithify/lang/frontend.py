@@ -21,11 +21,12 @@ from typing import Any
 
 from lithify.arith import Expr, Variable, as_expr, as_variable, proves_equal, size
 from lithify.lang import build as core
+from lithify.lang import prelude
 from lithify.lang.coerce import as_term, operate, operator_function
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import TypeMismatch, UnboundSize
 from lithify.lang.levels import Memory
-from lithify.lang.module import Elaborated, prelude, prelude_names
+from lithify.lang.module import Elaborated
 from lithify.lang.operators import OPERATORS, convert_to
 from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.scalars import SCALARS, Scalar
@@ -228,7 +229,8 @@ def _python_name(name: str) -> str:
 
 
 _NAMES: dict[str, str] = {
-    _python_name(name): name for name in (*PRIMITIVES, *[o for o in OPERATORS if o not in SCALARS], *prelude_names())
+    _python_name(name): name
+    for name in (*PRIMITIVES, *[o for o in OPERATORS if o not in SCALARS], *prelude.definitions())
 }
 
 __all__ = ["Array", "Traced", "TracedFunction", "build", "convert", "declared", "let", "sizes", "to", *_NAMES]  # noqa: PLE0604
@@ -247,6 +249,6 @@ def _function(name: str) -> TracedFunction:
         return TracedFunction(PRIMITIVES[name].function(resolve_nothing), name)
     if name in OPERATORS:
         return TracedFunction(operator_function(name))
-    value = prelude(Elaborator(builtins=prelude), name)
+    value = prelude.value_of(name, Elaborator())
     assert isinstance(value, FunctionValue)
     return TracedFunction(value)

@@ -11,8 +11,6 @@ import difflib
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from lithify.arith import Expr, size
@@ -171,7 +169,7 @@ class Definition:
         Without types the parameters' annotations are used, and the sizes that they name are symbolic. `sizes` gives
         free sizes. Raises ParseError, TypeMismatch, UnboundSize.
         """
-        elaborator = Elaborator(sizes, builtins=prelude)
+        elaborator = Elaborator(sizes)
         try:
             return self._elaborate(elaborator, arguments)
         except TypeMismatch as error:
@@ -365,20 +363,3 @@ def _definition_value(
     if not types:
         return run()
     return FunctionValue(declaration.name, len(types), run, (), None, declaration.name)
-
-
-@cache
-def _prelude_module() -> Module:
-    text = resources.files("lithify.lang").joinpath("prelude.lift").read_text(encoding="utf-8")
-    return Module(Source(text, "prelude.lift", internal=True))
-
-
-def prelude(elaborator: Elaborator, name: str) -> Value | None:
-    """The meaning of a name that the prelude defines."""
-    module = _prelude_module()
-    return _Scope(module, elaborator, len(module.declarations))[name] if name in module else None
-
-
-def prelude_names() -> tuple[str, ...]:
-    """The names that the prelude defines."""
-    return tuple(_prelude_module())

@@ -42,7 +42,7 @@ class Scalar(Type):
     @property
     def bytes(self) -> int:
         """Bytes that one element takes in memory."""
-        return self.dtype.itemsize
+        return int(self.dtype.itemsize)
 
     @property
     def is_float(self) -> bool:

@@ -158,10 +158,10 @@ class _Layout:
             return "(" + ", ".join(part(item, _ANYTHING) for item in e.items) + ")"
         if isinstance(e, ArrayLiteral):
             return "[" + ", ".join(part(item, _ANYTHING) for item in e.items) + "]"
-        if isinstance(e, Projection):  # `0.1` would be a number
-            return f"{part(e.value, _ATOM if isinstance(e.value, Number) else _APPLICATION)}.{e.component}"
+        if isinstance(e, Projection):
+            return f"{part(e.value, _behind(e.value))}.{e.component}"
         if isinstance(e, Indexing):
-            return f"{part(e.array, _ATOM if isinstance(e.array, Number) else _APPLICATION)}[{part(e.index, _ANYTHING)}]"
+            return f"{part(e.array, _behind(e.array))}[{part(e.index, _ANYTHING)}]"
         return f"({part(e.value, _ANYTHING)} : {unparse_type(e.type)})"
 
     # ---- several lines -----------------------------------------------------------------------------------------------
@@ -218,6 +218,11 @@ def _sides(symbol: str) -> tuple[int, int]:
     if symbol == "^":
         return power, power - 1
     return (power, power) if power == 4 else (power - 1, power)
+
+
+def _behind(e: Expression) -> int:
+    """How tightly what is written behind an expression binds; `0.1` would be a number."""
+    return _ATOM if isinstance(e, Number) else _APPLICATION
 
 
 def _strength(e: Expression) -> int:

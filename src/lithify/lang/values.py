@@ -48,6 +48,15 @@ class Arithmetic:
     operands: tuple[Numeral, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two numbers without a type, by a condition."""
+
+    condition: Term
+    then: Numeral
+    otherwise: Numeral
+
+
 Resolve = Callable[[FreeName], Expr]
 
 
@@ -55,7 +64,7 @@ Resolve = Callable[[FreeName], Expr]
 class Numeral:
     """A number without a type: a literal, a size, a free name, or arithmetic on them. `origin`: what bound the size."""
 
-    value: int | float | complex | Expr | FreeName | Arithmetic
+    value: int | float | complex | Expr | FreeName | Arithmetic | Choice
     origin: str | None = None
 
     def as_size(self, resolve: Resolve | None = None) -> Expr:
@@ -86,6 +95,8 @@ class Numeral:
             return const(self.as_size(), type_)
         if isinstance(value, Arithmetic):
             return op(value.operator, *[operand.as_term(type_) for operand in value.operands])
+        if isinstance(value, Choice):
+            return op("select", value.condition, value.then.as_term(type_), value.otherwise.as_term(type_))
         if isinstance(value, Expr):
             if value.constant is None:
                 return convert(type_, const(value, Index(value + 1)))
@@ -99,8 +110,11 @@ class Numeral:
         value = self.value
         if isinstance(value, FreeName):
             raise value.unknown()
-        if isinstance(value, Arithmetic):
-            return f32 if any(operand.default_type() is f32 for operand in value.operands) else i32
+        parts = value.operands if isinstance(value, Arithmetic) else ()
+        if isinstance(value, Choice):
+            parts = value.then, value.otherwise
+        if parts:
+            return f32 if any(part.default_type() is f32 for part in parts) else i32
         return i32 if isinstance(value, int | Expr) else f32
 
     def __str__(self) -> str:
@@ -112,6 +126,8 @@ class Numeral:
             if symbol is None or len(value.operands) != 2:
                 return f"{value.operator}({', '.join(map(str, value.operands))})"
             return f" {symbol} ".join(map(str, value.operands))
+        if isinstance(value, Choice):
+            return f"if .. then {value.then} else {value.otherwise}"
         return str(value)
 
 
