@@ -75,7 +75,9 @@ class GpuStrategist(Strategist):
         n, lanes = length_of(m), lanes_of(self.model, m, access=True)
         walk = self.loops.walk(m)
         if lanes > 1 and n >= 1024 * lanes and walk is not None and walk.vectorises and walk.invariant == 0:
-            return split_join(lanes) if n % lanes == 0 else split_range(n // lanes * lanes)
+            if n % lanes:
+                return split_range(n // lanes * lanes)
+            return split_join(lanes) >> at((0,), map_level(Level("global", 0)) >> at((0, 0), map_level(VEC)))
         return map_level(Level("global", 0))
 
     def _among_items(self, m: Term) -> Strategy:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
-from lithify.lowering.cpu import PIECES, CpuStrategist, is_flat
+from lithify.lowering.cpu import PIECES, CpuStrategist, has_lanes, is_flat
 from lithify.lowering.needs import Need, has_loops, is_scalar
 from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
@@ -36,10 +36,13 @@ class OpenClCpuStrategist(CpuStrategist):
         return super().spread(m)
 
     def reduction(self, need: Need, program: Term) -> Choice:
+        """Outside of all groups: one sum a group, or everything by a single group."""
         r = need.term
-        if not need.nest and r.kind == "reduce" and has_loops(r.args[1]):
+        if need.nest or r.kind != "reduce":
+            return super().reduction(need, program)
+        if has_loops(r.args[1]):
             return Choice(need.path, name_initial)
-        short = length_of(r.args[-1]) < 4 * self.model.cores * PIECES * self._lanes(r)
-        if not need.nest and r.kind == "reduce" and is_scalar(r.type) and short:
-            return Choice(need.path, one_group(GROUP, SEQ))
-        return super().reduction(need, program)
+        long = length_of(r.args[2]) >= 4 * self.model.cores * PIECES * self._lanes(r)
+        if is_scalar(r.type) and has_lanes(r) and long:
+            return Choice(need.path, self._partial_sums(r))
+        return Choice(need.path, one_group(GROUP, SEQ))
