@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lithify.arith.atoms import Atom
     from lithify.arith.expr import Expr, Monomial
 
-_BUDGET = 4000  # elimination steps of one proof
+_BUDGET = 800  # elimination steps of one proof
 
 Facts = tuple["Expr", ...]
 End = tuple["Expr", "Expr"]  # numerator and denominator (>= 1) of a bound
