@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import Any
 
 from lithify.arith import Expr, Variable, const, var
 from lithify.kernel import ir
@@ -49,14 +50,19 @@ def _written(block: ir.Block) -> frozenset[ir.Buffer]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Access:
+    """One access, the same object wherever it is met (see `_Placement._access`)."""
+
     buffer: ir.Buffer
     index: ir.Index
     form: Expr  # the element's number as the code says it: the variables of other iterations are not renamed in it
     pinned: frozenset[Variable]  # of the items' variables: those that are 0 here
     writes: bool
-    atomic: bool = False
+    atomic: bool
+
+    def mentions(self, variable: Variable) -> bool:
+        return any(variable in e.variables() for e in self.index)
 
     def renamed(self, variables: Mapping[Variable, Expr]) -> _Access:
         return replace(self, index=tuple([e.substitute(variables) for e in self.index]))
@@ -75,10 +81,11 @@ class _State:
     def joined(self, other: _State) -> _State:
         return _State(self.group | other.group, self.warp | other.warp)
 
-    def renamed(self, variables: Mapping[Variable, Expr]) -> _State:
-        return _State(
-            frozenset([a.renamed(variables) for a in self.group]), frozenset([a.renamed(variables) for a in self.warp])
-        )
+    def in_the_iteration_before(self, variable: Variable, extent: Expr) -> _State:
+        """The same accesses, of another value of a loop's variable."""
+        earlier = {variable: var(variable.name, extent)}
+        other = {a: a.renamed(earlier) if a.mentions(variable) else a for a in self.group}
+        return _State(frozenset(other.values()), frozenset([other[a] for a in self.warp]))
 
     def having(self, accesses: frozenset[_Access]) -> _State:
         return _State(self.group | accesses, self.warp | accesses)
@@ -95,6 +102,9 @@ class _Placement:
         self.shared, self.items, self.warp, self.lane = shared, items, warp, lane
         self.others = {v: var(v.name, v.extent) for v in items if v.extent is not None}
         self.pinned: frozenset[Variable] = frozenset()
+        self._known: dict[tuple[int, frozenset[Variable]], tuple[ir.Statement, frozenset[_Access]]] = {}
+        self._all: dict[tuple[Any, ...], _Access] = {}
+        self._foreign: dict[_Access, ir.Index] = {}
         self._decided: dict[tuple[_Access, _Access], str | None] = {}
 
     def block(self, block: ir.Block, state: _State) -> tuple[ir.Block, _State]:
@@ -107,7 +117,7 @@ class _Placement:
                 state = state.after(statement.scope)
                 result.append(statement)
                 continue
-            accesses = frozenset(self._accesses(statement))
+            accesses = self._accesses(statement)
             needed = self._needed(state, accesses)
             if needed is not None:
                 scope, memory = needed
@@ -119,7 +129,10 @@ class _Placement:
                         continue
                 result.append(ir.Barrier(scope, memory))
                 state = state.after(scope)
-            if isinstance(statement, ir.If) and not self._uniform(statement.guard):
+            if not any(a.writes for a in accesses):
+                result.append(statement)
+                state = state.having(accesses)
+            elif isinstance(statement, ir.If) and not self._uniform(statement.guard):
                 pinned = self.pinned
                 self.pinned = pinned | _pinned(statement.guard)
                 inner, _ = self.block(statement.body, _State())
@@ -130,7 +143,7 @@ class _Placement:
                     continue
                 result.append(statement)
                 state = state.having(accesses)
-            elif accesses and blocks_of(statement):
+            elif blocks_of(statement):
                 changed, state = self._nested(statement, state)
                 result.append(changed)
             else:
@@ -142,8 +155,7 @@ class _Placement:
         match statement:
             case ir.Loop(variable, extent, level, body, name):
                 once, end = self.block(body, state)
-                earlier = {variable: var(variable.name, extent)}  # the iteration before is another one
-                twice, last = self.block(once, end.renamed(earlier))
+                twice, last = self.block(once, end.in_the_iteration_before(variable, extent))
                 if extent.lo < 1:
                     last = last.joined(state)
                 return ir.Loop(variable, extent, level, twice, name), last
@@ -151,10 +163,14 @@ class _Placement:
                 inner, end = self.block(body, state)
                 other, other_end = self.block(otherwise, state)
                 return ir.If(guard, inner, other), end.joined(other_end)
-        return statement, state.having(frozenset(self._accesses(statement)))
+        return statement, state.having(self._accesses(statement))
 
-    def _accesses(self, statement: ir.Statement) -> Iterator[_Access]:
-        yield from self._within(statement, self.pinned)
+    def _accesses(self, statement: ir.Statement) -> frozenset[_Access]:
+        key = (id(statement), self.pinned)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = (statement, frozenset(self._within(statement, self.pinned)))
+        return found[1]
 
     def _within(self, statement: ir.Statement, pinned: frozenset[Variable]) -> Iterator[_Access]:
         for buffer, index in reads_of(statement):
@@ -182,7 +198,12 @@ class _Placement:
         writes: bool,
         atomic: bool = False,
     ) -> _Access:
-        return _Access(buffer, index, self._position(buffer, index), pinned & self.items, writes, atomic)
+        key = (buffer, index, pinned, writes, atomic)
+        found = self._all.get(key)
+        if found is None:
+            position = self._position(buffer, index)
+            found = self._all[key] = _Access(buffer, index, position, pinned & self.items, writes, atomic)
+        return found
 
     def _position(self, buffer: ir.Buffer, index: ir.Index) -> Expr:
         """The element's number, in the dimensions in which work-items differ."""
@@ -203,14 +224,27 @@ class _Placement:
     def _needed(self, state: _State, accesses: frozenset[_Access]) -> tuple[str, tuple[str, ...]] | None:
         """Scope and memories of the barrier that must stand between the state and the accesses."""
         scope, memories = None, set()
-        for new in accesses:
-            for old in state.group:
-                if old.buffer is new.buffer and (old.writes or new.writes):
-                    found = self._scope(old, new)
-                    if found == GROUP or (found == WARP and old in state.warp):
-                        scope = GROUP if GROUP in (scope, found) else WARP
-                        memories.add(old.buffer.memory.name)
+        for buffer in {a.buffer for a in accesses} & {a.buffer for a in state.group}:
+            found = self._conflict(state, accesses, buffer)
+            if found is not None:
+                scope = GROUP if GROUP in (scope, found) else WARP
+                memories.add(buffer.memory.name)
         return None if scope is None else (scope, tuple(sorted(memories, reverse=True)))
+
+    def _conflict(self, state: _State, accesses: frozenset[_Access], buffer: ir.Buffer) -> str | None:
+        """The scope of the barrier that accesses to one buffer need."""
+        pending = [a for a in state.group if a.buffer is buffer]
+        strongest = None
+        for new in accesses:
+            if new.buffer is buffer:
+                for old in pending:
+                    if old.writes or new.writes:
+                        found = self._scope(old, new)
+                        if found == GROUP:
+                            return GROUP
+                        if found == WARP and old in state.warp:
+                            strongest = WARP
+        return strongest
 
     def _scope(self, old: _Access, new: _Access) -> str | None:
         key = (old, new)
@@ -221,17 +255,23 @@ class _Placement:
     def _decide(self, old: _Access, new: _Access) -> str | None:
         if old.atomic and new.atomic:
             return None
-        if any(_differs(a.substitute(self.others) - b) for a, b in zip(old.index, new.index, strict=True)):
-            return None
         known = set(old.pinned & new.pinned)
-        if old.form is new.form and self._same_dims(old, new):
+        if old.form is new.form:
             known |= _decoded(old.form)
         for a, b in zip(old.index, new.index, strict=True):
             if a is b:
                 known |= _decoded(a)
         if self.items <= known:
             return None
+        if any(_differs(a - b) for a, b in zip(self._by_another_item(old), new.index, strict=True)):
+            return None
         return WARP if self.warp is not None and self.lane is not None and self.warp in known else GROUP
+
+    def _by_another_item(self, access: _Access) -> ir.Index:
+        found = self._foreign.get(access)
+        if found is None:
+            found = self._foreign[access] = tuple([e.substitute(self.others) for e in access.index])
+        return found
 
 
 def _begins_with(statement: ir.Statement, barrier: ir.Barrier) -> bool:
