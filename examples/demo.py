@@ -183,7 +183,7 @@ def heat(response: Picture) -> Picture:
 def table_of(found: list[Measured], pixels: str) -> Table:
     """The times and what they mean."""
     table = Table(title=f"{pixels} pixels, f32", title_style="bold", header_style="bold", caption_justify="left")
-    for title in ("program", "time", "memory bound", "share", "NumPy, SciPy", "faster", "error"):
+    for title in ("program", "time", "bound", "share", "NumPy, SciPy", "faster", "error"):
         table.add_column(title, justify="left" if title == "program" else "right", no_wrap=True)
     for each in found:
         name, other = each.best_other
@@ -199,9 +199,9 @@ def table_of(found: list[Measured], pixels: str) -> Table:
         )
     bandwidth = found[0].explanation.model.bandwidth().rate / 1e9
     table.caption = (
-        f"memory bound: every pixel read and written once, at the {bandwidth:.1f} GB/s that the memory streamed in this "
-        "run. NumPy, SciPy: the faster of the two, in f32, run in turns with lithify. error: the largest difference from "
-        "float64, relative to the largest value."
+        f"bound: every pixel read and written once, at the {bandwidth:.1f} GB/s that the memory streamed in this run. "
+        "NumPy, SciPy: the faster of the two, in f32, run in turns with lithify. "
+        "error: the largest difference from float64, relative to the largest value."
     )
     return table
 
