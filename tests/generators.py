@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from lithify.arith import Expr
 from lithify.lang.build import (
+    add,
     array_literal,
     concat,
     const,
@@ -22,6 +23,7 @@ from lithify.lang.build import (
     generate,
     join,
     map_,
+    mul,
     op,
     param,
     proj,
@@ -37,6 +39,7 @@ from lithify.lang.build import (
     zip_,
 )
 from lithify.lang.index_functions import IndexFunction, index_function, reverse, stride
+from lithify.lang.operators import Operator, Typing
 from lithify.lang.scalars import Scalar, f32, i32
 from lithify.lang.term import Term, abstract
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -44,6 +47,45 @@ from lithify.lang.types import Array, Index, Tuple, Type
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7)
 OPERATORS = ("add", "mul", "sub", "max", "min")
 ASSOCIATIVE = ("add", "mul", "max", "min")
+
+
+def _compose(scalar: Scalar) -> Operator:
+    """The composition of x -> a x + b, as pairs: associative, with a neutral element, not commutative."""
+    pair = Tuple(scalar, scalar)
+
+    def both(p: Term, q: Term) -> Term:
+        (a, b), (c, d) = (proj(0, p), proj(1, p)), (proj(0, q), proj(1, q))
+        return tuple_(mul(a, c), add(mul(a, d), b))
+
+    return Operator(
+        "compose",
+        2,
+        Typing.DEFINED,
+        associative=True,
+        definition=abstract(pair, lambda p: abstract(pair, lambda q: both(p, q))),
+        neutral_term=tuple_(const(1, scalar), const(0, scalar)),
+    )
+
+
+def _crooked(scalar: Scalar) -> Operator:
+    """a + b + 2 a² b²: commutative, with a neutral element, not associative."""
+
+    def body(a: Term, b: Term) -> Term:
+        product = mul(a, b)
+        return add(add(a, b), mul(const(2, scalar), mul(product, product)))
+
+    return Operator(
+        "crooked",
+        2,
+        Typing.DEFINED,
+        commutative=True,
+        definition=abstract(scalar, lambda a: abstract(scalar, lambda b: body(a, b))),
+        neutral_term=const(0, scalar),
+    )
+
+
+COMPOSE = {scalar: _compose(scalar) for scalar in (i32, f32)}
+CROOKED = {scalar: _crooked(scalar) for scalar in (i32, f32)}
 
 
 class Terms:
@@ -218,17 +260,22 @@ class Terms:
         first, *rest = parameters
         return abstract(first, lambda x: self.function(rest, result, (*scope, x), depth))
 
-    def associative(self, type_: Type) -> Term:
-        """A combining function t -> t -> t with declared algebra: an operator, by component on tuples and arrays."""
+    def combining(self, type_: Type) -> Term:
+        """A combining function t -> t -> t with declared algebra: an operator, by component on tuples and arrays.
+
+        Most are associative and commutative; some lack one of the two (see COMPOSE, CROOKED).
+        """
         return abstract(type_, lambda a: abstract(type_, lambda b: self._componentwise(a, b)))
 
     def _componentwise(self, a: Term, b: Term) -> Term:
         if isinstance(a.type, Tuple):
+            if a.type.items == (self.scalar, self.scalar) and self.rng.random() < 0.4:
+                return op(COMPOSE[self.scalar], a, b)
             parts = [self._componentwise(proj(i, a), proj(i, b)) for i in range(len(a.type.items))]
             return tuple_(*parts)
         if isinstance(a.type, Array):
             return map_(lambda p: self._componentwise(proj(0, p), proj(1, p)), zip_(a, b))
-        return op(self.rng.choice(ASSOCIATIVE), a, b)
+        return op(CROOKED[self.scalar] if self.rng.random() < 0.1 else self.rng.choice(ASSOCIATIVE), a, b)
 
 
 def element_of(type_: Type) -> Type:

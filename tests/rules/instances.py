@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lithify.arith import Expr, as_expr
+from lithify.arith import ArithError, Expr, as_expr
 from lithify.lang.algebra import neutral_of
 from lithify.lang.build import length, proj, tuple_
 from lithify.lang.errors import LithifyError
@@ -15,6 +16,7 @@ from lithify.lang.term import Term, abstract, apply, make
 from lithify.lang.types import Array, Function, Index, Tuple, Type
 from lithify.rewrite.notation import Bound, Formula, Lambda, MapName, Meta, Node, Node_
 from lithify.rewrite.rule import AppliedRule, Declaration, Rule
+from lithify.rewrite.strategy import Context, Failure
 from tests.generators import Terms
 
 LEVELS = (SEQ, UNROLL, PAR)
@@ -45,9 +47,15 @@ class Want:
 
 
 # Where the right side asks more of a metavariable than the left side shows.
-HINTS = {
-    ("stage-transposed", "xs"): Want(dims=3),
-    ("stage-element-transposed", "xs"): Want(dims=3),
+HINTS: dict[tuple[str, str], Callable[[Instance], Want]] = {
+    ("stage-transposed", "xs"): lambda i: Want(dims=3),
+    ("stage-element-transposed", "xs"): lambda i: Want(dims=3),
+    ("zip-join", "Y"): lambda i: Want(type=i.bindings["X"].type),
+    ("separate-convolution", "u"): lambda i: Want(dims=1, element=i.terms.scalar),
+    ("separate-convolution", "v"): lambda i: Want(dims=1, element=i.terms.scalar),
+    ("separate-convolution", "X"): lambda i: Want(
+        type=Array(length(i.bindings["u"]), Array(length(i.bindings["v"]), i.terms.scalar))
+    ),
 }
 
 
@@ -68,9 +76,9 @@ class Instance:
 
     def parameter(self, name: str) -> Any:
         """A value of a rule's parameter, by its name."""
-        if name in self.rule.defaults and self.rng.random() < 0.8:
+        if name in self.rule.defaults:
             return self.rule.defaults[name]
-        if name in ("level", "old", "outer", "inner"):
+        if name in ("level", "old", "rest") or (name in ("outer", "inner") and self.rule.name == "split-loop"):
             in_order = self.rule.name.startswith(("reduce", "scan", "accumulate"))
             return self.rng.choice((SEQ, UNROLL) if in_order else LEVELS)
         if name == "memory":
@@ -83,17 +91,13 @@ class Instance:
 
     def algebra(self) -> None:
         """Choose the combining functions whose algebra the rule asks for, and their neutral elements."""
-        words = [c.split() for c in self.rule.conditions]
-        for word in words:
-            if word[0] in ("associative", "commutative", "idempotent") and word[1] not in self.bindings:
-                self.bindings[word[1]] = self.terms.associative(self.terms.atom)
-        for word in words:
-            if word[0] == "neutral" and word[2] in self.bindings:
+        for word in [c.split() for c in self.rule.conditions]:
+            if word[0] in ("associative", "commutative", "idempotent", "neutral"):
+                self.bindings.setdefault(word[-1], self.terms.combining(self.terms.atom))
+            if word[0] == "neutral":
                 self.bindings[word[1]] = neutral_of(self.bindings[word[2]])
-            if word[0] == "ignored":
-                f = self.terms.associative(self.terms.atom)
-                if self.rng.random() < 0.5:
-                    self.bindings[word[2]] = f
+            if word[0] == "ignored" and self.rng.random() < 0.5:
+                self.bindings[word[2]] = self.terms.combining(self.terms.atom)
 
     def make(self) -> tuple[AppliedRule, Term]:
         """The rule with parameters, and a term of its left side's form; raises Unfit or a lithify error."""
@@ -120,7 +124,8 @@ class Instance:
         """The value of a metavariable that stands for a value."""
         arguments = [self.build(a, scope, Want()) for a in node.arguments]
         if node.name not in self.bindings:
-            type_ = self.wanted_type(HINTS.get((self.rule.name, node.name), want))
+            hint = HINTS.get((self.rule.name, node.name))
+            type_ = self.wanted_type(want if hint is None else hint(self))
             types = [a.type for a in arguments]
             self.bindings[node.name] = self.terms.function(types, type_) if types else self.terms.term(type_)
         return apply(self.bindings[node.name], *arguments)
@@ -131,6 +136,8 @@ class Instance:
             return want.type
         if want.dims == 0 and want.element is None and want.length is None:
             return self.terms.value_type() if self.rng.random() < 0.5 else self.terms.type()
+        if want.length is not None and as_expr(want.length).lo < 0:
+            raise Unfit
         dims = max(want.dims, 1)
         element = want.element
         if element is None:
@@ -357,13 +364,19 @@ def _demand(node: Node, name: str, here: int) -> int:
     return 0
 
 
-def instance(rule: Rule, rng: random.Random, tries: int = 400) -> tuple[AppliedRule, Term] | None:
-    """The rule with parameters and a term where it fires; None if none was found in so many tries."""
+def candidates(rule: Rule, rng: random.Random, tries: int = 400) -> Iterator[tuple[AppliedRule, Term]]:
+    """Rules with parameters, and terms of their left sides' forms, from so many tries."""
     for _ in range(tries):
         try:
-            applied, term = Instance(rule, rng).make()
-        except (Unfit, LithifyError):
+            yield Instance(rule, rng).make()
+        except (Unfit, LithifyError, ArithError):
             continue
-        if applied.explain(term) is None:
-            return applied, term
+
+
+def instance(rule: Rule, rng: random.Random) -> tuple[AppliedRule, Term, Term] | None:
+    """The rule with parameters, a term where it fires, and the result; None if none was found."""
+    for applied, term in candidates(rule, rng):
+        result = applied.run(term, Context())
+        if not isinstance(result, Failure):
+            return applied, term, result
     return None

@@ -36,7 +36,7 @@ def difference(before: Term, after: Term, seed: int = 0, sizes: dict[str, int] |
     if work > _LARGEST_WORK:
         raise TooLarge(f"a term of {work:.0e} operations is too large to check", hint="derive at a small size")
     rng = np.random.default_rng(seed)
-    chosen = _small_sizes((before, after), rng) | {}
+    chosen = _small_sizes((before, after), rng)
     by_name = {v.name: n for v, n in chosen.items()} | (sizes or {})
     values: dict[str, Any] = {}
     for t in (before, after):
@@ -90,9 +90,10 @@ def _small_sizes(terms: tuple[Term, ...], rng: np.random.Generator) -> Sizes:
     found: set[Variable] = set()
     for t in itertools.chain.from_iterable(map(subterms, terms)):
         for size in sizes_in(t.type):
-            found |= size.variables()
+            if size.constant is None:
+                found |= size.variables()
         for attribute in t.attrs:
-            if isinstance(attribute, Expr):
+            if isinstance(attribute, Expr) and attribute.constant is None:
                 found |= attribute.variables()
             elif isinstance(attribute, IndexFunction):
                 found |= variables_of(attribute)

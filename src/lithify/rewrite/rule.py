@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lithify.arith import proves_equal
+from lithify.arith import ArithError, proves_equal
 from lithify.lang.errors import RewriteFailed, TypeMismatch
 from lithify.lang.patterns import PATTERNS, Pattern
 from lithify.lang.term import Term
@@ -49,12 +49,12 @@ class Declaration:
         """The new term, or None; fills the bindings."""
         if not match(self.left, term, bindings):
             return None
-        for condition in self.conditions:
-            if condition.check(bindings, context) is not None:
-                return None
         try:
+            for condition in self.conditions:
+                if condition.check(bindings, context) is not None:
+                    return None
             return build(self.right, bindings)
-        except TypeMismatch:
+        except (TypeMismatch, ArithError):
             return None
 
     def explain(self, term: Term, bindings: Bindings, context: Context) -> tuple[int, str]:
@@ -63,13 +63,16 @@ class Declaration:
         if not match(self.left, term, bindings, mismatch):
             return mismatch.depth, mismatch.reason
         for condition in self.conditions:
-            wrong = condition.check(bindings, context)
+            try:
+                wrong = condition.check(bindings, context)
+            except (TypeMismatch, ArithError) as error:
+                wrong = str(error)
             if wrong is not None:
                 return _CONDITIONS_REACHED, f"`{condition.text}` fails: {wrong}"
         try:
             build(self.right, bindings)
-        except TypeMismatch as error:
-            return _CONDITIONS_REACHED, f"the result has no type: {error.message}"
+        except (TypeMismatch, ArithError) as error:
+            return _CONDITIONS_REACHED, f"the result has no type: {error}"
         return _CONDITIONS_REACHED, "it would change nothing"
 
 
@@ -90,14 +93,14 @@ class Code:
         """The new term, or None."""
         try:
             return self.function(term, context, **bindings)
-        except (Refused, TypeMismatch):
+        except (Refused, TypeMismatch, ArithError):
             return None
 
     def explain(self, term: Term, bindings: Bindings, context: Context) -> tuple[int, str]:
         """How near the rule came to firing on a term where it does not, and what stopped it."""
         try:
             result = self.function(term, context, **bindings)
-        except (Refused, TypeMismatch) as error:
+        except (Refused, TypeMismatch, ArithError) as error:
             return _CONDITIONS_REACHED, str(error)
         return 1, "the term does not have its form" if result is None else "it would change nothing"
 
