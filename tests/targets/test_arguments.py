@@ -198,6 +198,15 @@ def test_arrays_on_other_devices_are_refused() -> None:
         CHECK.check((1.0, Foreign(X, (2, 1))))
 
 
+def test_arrays_that_dlpack_cannot_describe_are_refused() -> None:
+    class Sparse(Foreign):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            raise ValueError("a sparse layout")
+
+    with pytest.raises(LaunchError, match="argument xs cannot be read through DLPack: a sparse layout"):
+        CHECK.check((1.0, Sparse(X)))
+
+
 def test_types_that_dlpack_cannot_hand_over_go_through_the_array_protocol() -> None:
     class Jax(Foreign):
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -227,6 +236,21 @@ def test_torch_tensors_of_types_that_numpy_lacks(monkeypatch: pytest.MonkeyPatch
     got = Arguments(interface).check((Tensor(array),)).values[0]
     assert got.dtype == bf16.dtype
     assert np.shares_memory(got, array)
+
+
+def test_real_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(12.0).reshape(3, 4)
+    for value in (tensor, tensor.clone().requires_grad_()):
+        assert address_of(CHECK.check((1.0, value)).values[1]) == value.data_ptr()
+    brain = Arguments(Interface("f", (Argument("xs", "bf16", (3, 4), "input"),), ()))
+    value = tensor.to(torch.bfloat16)
+    assert address_of(brain.check((value,)).values[0]) == value.data_ptr()
+    out = torch.empty(3, 4)
+    (result,), _ = CHECK.results(out, CHECK.check((1.0, tensor)))
+    assert address_of(result) == out.data_ptr()
+    with pytest.raises(LaunchError, match="cannot be read through DLPack"):
+        CHECK.check((1.0, tensor.to_sparse()))
 
 
 # ---- the interface and the memory ------------------------------------------------------------------------------------

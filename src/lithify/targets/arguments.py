@@ -231,10 +231,17 @@ def _foreign(value: Any, name: str) -> Array:
             f"argument {name} is a {type(value).__name__}, neither an array (NumPy or DLPack) nor a number",
             hint="make it an array: np.asarray(.., dtype)",
         )
-    device = value.__dlpack_device__()
-    if int(device[0]) not in _DLPACK_CPU:
-        where = _DEVICES.get(int(device[0]), f"device kind {int(device[0])}")
-        raise LaunchError(f"argument {name} lies on {where}:{device[1]}, not in the memory of the CPU")
+    try:
+        device = value.__dlpack_device__()
+        if int(device[0]) in _DLPACK_CPU:
+            return _through_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise LaunchError(f"argument {name} cannot be read through DLPack: {error}") from error
+    where = _DEVICES.get(int(device[0]), f"device kind {int(device[0])}")
+    raise LaunchError(f"argument {name} lies on {where}:{device[1]}, not in the memory of the CPU")
+
+
+def _through_dlpack(value: Any) -> Array:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach()
@@ -246,10 +253,10 @@ def _foreign(value: Any, name: str) -> Array:
         return array
     try:
         return np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        if hasattr(value, "__array__"):  # bfloat16 of libraries that know ml_dtypes
-            return np.asarray(value)
-        raise LaunchError(f"argument {name} cannot be read through DLPack: {error}") from error
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        if not hasattr(value, "__array__"):
+            raise
+        return np.asarray(value)  # bfloat16 of libraries that know ml_dtypes
 
 
 def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array:
