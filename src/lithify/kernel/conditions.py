@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lithify.arith import Expr, proves
+from lithify.arith import Expr, Loaded, proves
 from lithify.kernel import ir
 from lithify.lang.scalars import Scalar
 
@@ -20,6 +20,12 @@ def conjunction(guard: ir.Guard, conditions: Iterable[Expr]) -> ir.Guard | None:
     return guard
 
 
+def both(outer: Iterable[Expr], inner: ir.Guard) -> ir.Guard | None:
+    """The conditions of an outer guard, then those of an inner one: these may read indices that the outer protects."""
+    guard = conjunction((), outer)
+    return None if guard is None else conjunction(guard, inner)
+
+
 def zero(scalar: Scalar) -> ir.Constant:
     """The value that stands where nothing is read and nobody looks."""
     return ir.Constant(scalar.dtype.type(0).item(), scalar)
@@ -28,7 +34,7 @@ def zero(scalar: Scalar) -> ir.Constant:
 def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
     """The value with all its loads under more conditions (that can hold), for use where these hold."""
     if isinstance(value, ir.Load):
-        guard = conjunction(value.guard, conditions)
+        guard = both(conditions, value.guard)
         fill = zero(value.scalar) if value.fill is None else guard_loads(value.fill, conditions)
         if guard is None:
             return fill
@@ -37,8 +43,15 @@ def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
         operands = tuple([guard_loads(o, conditions) for o in value.operands])
         return ir.Apply(value.operator, operands, value.scalar)
     if isinstance(value, ir.Choose):
-        return ir.Choose(value.guard, guard_loads(value.then, conditions), guard_loads(value.otherwise, conditions))
+        guard = both(conditions, value.guard) if any(map(_reads_buffers, value.guard)) else value.guard
+        otherwise = guard_loads(value.otherwise, conditions)
+        return otherwise if guard is None else ir.Choose(guard, guard_loads(value.then, conditions), otherwise)
     return value
+
+
+def _reads_buffers(index: Expr) -> bool:
+    atoms = [atom for monomial, _ in index.terms for atom in monomial]
+    return any(isinstance(a, Loaded) or any(map(_reads_buffers, a.parts())) for a in atoms)
 
 
 def under(statement: ir.Statement, conditions: ir.Guard) -> ir.Statement:
@@ -46,7 +59,7 @@ def under(statement: ir.Statement, conditions: ir.Guard) -> ir.Statement:
     if not conditions:
         return statement
     if isinstance(statement, ir.Store):
-        guard = conjunction(statement.guard, conditions)
+        guard = both(conditions, statement.guard)
         if guard is not None:
             value = guard_loads(statement.value, conditions)
             return ir.Store(statement.buffer, statement.index, value, guard)
@@ -61,7 +74,7 @@ def guarded(value: ir.Value, conditions: ir.Guard, fill: ir.Value) -> ir.Value:
     if not needed:
         return value
     if isinstance(value, ir.Load) and (not value.guard or value.fill == fill):
-        guard = conjunction(value.guard, needed)
+        guard = both(needed, value.guard)
         assert guard is not None
         return ir.Load(value.buffer, value.index, guard, fill)
     return ir.Choose(needed, guard_loads(value, needed), fill)

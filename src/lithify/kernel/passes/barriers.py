@@ -256,7 +256,7 @@ class _Placement:
         if old.atomic and new.atomic:
             return None
         known = set(old.pinned & new.pinned)
-        if old.form is new.form:
+        if old.form is new.form and self._same_dims(old, new):
             known |= _decoded(old.form)
         for a, b in zip(old.index, new.index, strict=True):
             if a is b:
