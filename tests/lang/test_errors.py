@@ -54,7 +54,7 @@ def type_of(text: str) -> Type:
     def size(e: object) -> object:
         return e.value  # type: ignore[attr-defined]
 
-    return TypeReader({}, size, {}).type(parse_type(text))  # type: ignore[arg-type]
+    return TypeReader({}, size).type(parse_type(text))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("case", read_cases(), ids=lambda case: case.title)

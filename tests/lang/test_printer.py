@@ -188,9 +188,9 @@ def test_types(text: str) -> None:
         found = elaborate(value)  # type: ignore[arg-type]
         return found.as_size(lambda free: size(free.name))  # type: ignore[union-attr]
 
-    read = TypeReader({}, number, {}).type(parse_type(text))
+    read = TypeReader({}, number).type(parse_type(text))
     assert unparse_type(parse_type(text)) == text
-    assert TypeReader({}, number, {}).type(parse_type(str(read))) is read
+    assert TypeReader({}, number).type(parse_type(str(read))) is read
 
 
 def test_text_of_the_matrix_product() -> None:

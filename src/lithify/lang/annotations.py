@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, MutableMapping
 
 from lithify.arith import Expr, proves_equal
 from lithify.lang.coerce import as_term
@@ -34,10 +34,9 @@ class TypeReader:
         self,
         scope: MutableMapping[str, Value],
         size: Callable[[Expression], Expr],
-        known: Mapping[str, Numeral],
         resolve: Resolve | None = None,
     ) -> None:
-        self.scope, self.size, self.known, self.resolve = scope, size, known, resolve
+        self.scope, self.size, self.resolve = scope, size, resolve
 
     def type(self, syntax: TypeSyntax) -> Type:
         """The type that is written."""
@@ -106,8 +105,8 @@ class TypeReader:
 
     def unify_size(self, syntax: Expression, given: Expr, origin: str) -> None:
         """Bind a size's name, or compare; both sources are named when two disagree."""
-        if isinstance(syntax, Name) and syntax.name not in self.known:
-            bound = self.scope.get(syntax.name)
+        bound = self.scope.get(syntax.name) if isinstance(syntax, Name) else None
+        if isinstance(syntax, Name):
             if bound is None:
                 self.scope[syntax.name] = Numeral(given, origin)
                 return
@@ -116,9 +115,6 @@ class TypeReader:
         known = self.size(syntax)
         if proves_equal(known, given):
             return
-        first = None
-        if isinstance(syntax, Name):
-            bound = self.scope.get(syntax.name, self.known.get(syntax.name))
-            first = bound.origin if isinstance(bound, Numeral) else None
+        first = bound.origin if isinstance(bound, Numeral) else None
         name = unparse(syntax)
         raise TypeMismatch(f"two values of size {name}: {known}{f' ({first})' if first else ''} and {given} ({origin})")

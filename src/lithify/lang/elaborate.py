@@ -43,7 +43,7 @@ from lithify.lang.syntax import (
 from lithify.lang.term import Term
 from lithify.lang.types import Function
 from lithify.lang.unparse import unparse
-from lithify.lang.values import FreeName, FunctionValue, Numeral, TupleValue, Value, describe
+from lithify.lang.values import FreeName, FunctionValue, Numeral, Resolve, TupleValue, Value, describe
 
 Environment = Mapping[str, Value]
 Scope = MutableMapping[str, Value]
@@ -109,11 +109,14 @@ class Sizes:
 
     def resolve(self, name: FreeName) -> Expr:
         """The size of a free name: a size variable, noted as unbound, when nothing is known of it."""
+        if name.name not in self.known:
+            self.unbound.setdefault(name.name, name.span)
+        return self.symbolic(name)
+
+    def symbolic(self, name: FreeName) -> Expr:
+        """The size of a free name: a size variable when nothing is known of it."""
         found = self.known.get(name.name)
-        if found is not None:
-            return found.as_size()
-        self.unbound.setdefault(name.name, name.span)
-        return size(name.name)
+        return size(name.name) if found is None else found.as_size()
 
     def error(self) -> UnboundSize:
         """The error that lists the unbound sizes."""
@@ -152,14 +155,14 @@ class Elaborator:
 
     def types(self, scope: Scope) -> TypeReader:
         """Reads type annotations in a scope."""
-        return TypeReader(scope, lambda e: self.size(e, scope), self.sizes.known, self.sizes.resolve)
+        return TypeReader(scope, lambda e: self.size(e, scope), self.sizes.resolve)
 
-    def size(self, e: Expression, scope: Scope) -> Expr:
-        """The value of an expression in size position."""
+    def size(self, e: Expression, scope: Scope, resolve: Resolve | None = None) -> Expr:
+        """The value of an expression in size position; `resolve` gives meaning to free names."""
         value = self.value(e, scope)
         if not isinstance(value, Numeral):
             raise TypeMismatch(f"a size expected, {describe(value)} given", where=str(e.span))
-        return value.as_size(self.sizes.resolve)
+        return value.as_size(resolve or self.sizes.resolve)
 
     # ---- names and literals ------------------------------------------------------------------------------------------
 
@@ -196,7 +199,7 @@ class Elaborator:
 
         def run(*arguments: Value) -> Value:
             entered, self.entering = self.entering, False
-            inner: Scope = ChainMap({}, scope)
+            inner: Scope = ChainMap(dict(self.sizes.known) if entered else {}, scope)
             for pattern, argument in zip(parameters, arguments, strict=True):
                 self.bind(pattern, argument, inner)
             if entered:

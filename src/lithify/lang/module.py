@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lithify.arith import Expr, size
+from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
 from lithify.lang.coerce import as_term, call, lambda_of, operate
@@ -245,7 +245,7 @@ class Definition:
         if self.syntax.annotation is not None:
             annotations = list(_parameter_types(self.syntax.annotation))
             names = (*names, *[f"arg{i}" for i in range(len(names) + 1, len(annotations) + 1)])
-        reader = TypeReader(scope, lambda e: _symbolic(elaborator, e, scope), elaborator.sizes.known)
+        reader = TypeReader(scope, lambda e: elaborator.size(e, scope, elaborator.sizes.symbolic))
         result = []
         for name, annotation in zip(names, annotations, strict=True):
             if annotation is None:
@@ -255,17 +255,6 @@ class Definition:
                 )
             result.append((name, reader.type(annotation)))
         return tuple(result)
-
-
-def _symbolic(elaborator: Elaborator, e: object, scope: MutableMapping[str, Value]) -> Expr:
-    value = elaborator.value(e, scope)  # type: ignore[arg-type]
-    if not isinstance(value, Numeral):
-        raise TypeMismatch(f"a size expected, {describe(value)} given")
-    return value.as_size(
-        lambda free: (
-            elaborator.sizes.known[free.name].as_size() if free.name in elaborator.sizes.known else size(free.name)
-        )
-    )
 
 
 def _written_parameters(definition: Definition) -> list[ParameterPattern]:
@@ -348,7 +337,7 @@ def _definition_value(
 
     def run(*arguments: Value) -> Value:
         entered, elaborator.entering = elaborator.entering, False
-        inner: ChainMap[str, Value] = ChainMap({}, scope)
+        inner: ChainMap[str, Value] = ChainMap(dict(elaborator.sizes.known) if entered else {}, scope)
         reader = elaborator.types(inner)
         typed = [
             reader.annotated(a, t, f"argument {i}") for i, (a, t) in enumerate(zip(arguments, types, strict=True), 1)

@@ -58,7 +58,8 @@ class Pattern:
         if self.typing is not None:
             return self.typing(attrs, args)
         assert self.signature is not None
-        return self.signature.infer(self.name, dict(zip(self.attributes, attrs, strict=True)), tuple(a.type for a in args))
+        attributes = dict(zip(self.attributes, attrs, strict=True))
+        return self.signature.infer(self.name, attributes, tuple(a.type for a in args))
 
     def __repr__(self) -> str:
         return f"Pattern({self.name})"

@@ -65,7 +65,7 @@ class Scalar(Type):
             info = np.iinfo(self.dtype)
             return int(info.min), int(info.max)
         if self is f8e4m3:  # has no infinities
-            largest = float(ml_dtypes.finfo(self.dtype).max)
+            largest = float(ml_dtypes.finfo(self.dtype).max)  # type: ignore[no-untyped-call]
             return -largest, largest
         if self.is_float:
             return float("-inf"), float("inf")
