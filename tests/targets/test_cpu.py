@@ -12,7 +12,7 @@ from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import OUT, PAR, PRIVATE, THREAD
 from lithify.lang.operators import OPERATORS
-from lithify.lang.scalars import f32, i32
+from lithify.lang.scalars import Scalar, bf16, bool_, complex64, complex128, f16, f32, f64, i32, u8
 from lithify.targets.cpu import CpuTarget
 from tests.targets.handmade import buffer, index, lanes, loop, op, program, random
 
@@ -249,21 +249,56 @@ def test_the_callers_cpus_are_restored() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_atomic_updates() -> None:
+@pytest.mark.parametrize("width", [1, 8])
+def test_a_histogram_of_atomic_updates(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In lanes, too, where several may hit one element."""
+    monkeypatch.setattr("lithify.targets.cpu.policy.LEAST_WORK", 0)
     n = 1 << 12
     ids, c = buffer("ids", n, scalar=i32), buffer("c", 16, scalar=i32, role="output", memory=OUT)
-    i, z = index("i", n), index("z", 16)
+    i, lane, z = index("i", n // width), index("l", width), index("z", 16)
+    place = loaded(ids, (i * width + lane,), const(0), const(15))
+    update = ir.AtomicUpdate(OPERATORS["add"], c, (place,), ir.Constant(1, i32))
     body = (
         loop(z, 16, ir.Store(c, (z,), ir.Constant(0, i32))),
-        loop(
-            i,
-            n,
-            ir.AtomicUpdate(OPERATORS["add"], c, (loaded(ids, (i,), const(0), const(15)),), ir.Constant(1, i32)),
-            level=PAR,
-        ),
+        loop(i, n // width, lanes(lane, width, update) if width > 1 else update, level=PAR),
     )
     k = np.random.default_rng(1).integers(0, 16, n).astype(np.int32)
     np.testing.assert_array_equal(TARGET.compile(program([ids], [c], *body))(k), np.bincount(k, minlength=16))
+
+
+ATOMIC = [
+    *[(name, s) for name in ("add", "sub", "min", "max", "mul") for s in (f32, f64, i32, u8, f16, bf16)],
+    *[(name, s) for name in ("and", "or", "xor") for s in (i32, bool_)],
+    ("add", complex64), ("mul", complex64),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "scalar"), ATOMIC, ids=str)
+def test_atomic_updates_of_every_kind(name: str, scalar: Scalar) -> None:
+    """One after another, so that the result is determined; guarded by the position."""
+    n = 12
+    a, c = buffer("a", n, scalar=scalar), buffer("c", 1, scalar=scalar, role="output", memory=OUT)
+    i = index("i", n)
+    first = ir.Store(c, (const(0),), ir.Load(a, (const(0),)))
+    update = ir.AtomicUpdate(OPERATORS[name], c, (const(0),), ir.Load(a, (i,)), (i - 1, const(9) - i))
+    numbers = np.random.default_rng(2).integers(1, 3, n)
+    x = (numbers % 2 == 0) if scalar is bool_ else numbers.astype(scalar.dtype)
+    if scalar.is_complex:
+        x = x + x[::-1] * 1j
+    combine = {"min": np.minimum, "max": np.maximum, "add": np.add, "sub": np.subtract, "mul": np.multiply,
+               "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name]  # fmt: skip
+    expected = x[0]
+    for value in x[1:10]:
+        expected = combine(expected, value)
+    got = TARGET.compile(program([a], [c], first, loop(i, n, update)))(x.astype(scalar.dtype))
+    np.testing.assert_array_equal(got, np.array([expected], scalar.dtype))
+
+
+def test_atomic_updates_of_large_elements_are_refused() -> None:
+    c = buffer("c", 1, scalar=complex128, role="output", memory=OUT)
+    update = ir.AtomicUpdate(OPERATORS["add"], c, (const(0),), ir.Constant(1, complex128))
+    with pytest.raises(Rejected, match="no atomic add on complex128"):
+        TARGET.compile(program([], [c], update))
 
 
 def test_group_levels_are_refused() -> None:

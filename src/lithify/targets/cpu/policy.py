@@ -2,7 +2,7 @@
 
 # Work (operations, plus `BYTE_WORK` for every byte moved) below which a parallel loop runs on the calling thread.
 LEAST_WORK = 1 << 20
-BYTE_WORK = 4
+BYTE_WORK = 1
 
 # Operations that cost much more than an addition.
 COSTLY = {"exp": 12, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 20, "erf": 20, "pow": 40, "div": 4, "rem": 8,
