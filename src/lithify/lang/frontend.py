@@ -124,7 +124,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _annotation(annotation: Any, name: str) -> Type | None:
-    if annotation is inspect.Parameter.empty or annotation is None:
+    if annotation is inspect.Parameter.empty or annotation is None or annotation is Any:
         return None
     if isinstance(annotation, tuple):
         parts = [_annotation(part, name) for part in annotation]
