@@ -56,7 +56,7 @@ def show_rule(name: str) -> None:
 
 
 def list_strategies() -> None:
-    """The named strategies with the first line of what they say of themselves."""
+    """The named strategies and what each is for."""
     from rich.text import Text
 
     from lithify.lowering import strategies
@@ -64,8 +64,7 @@ def list_strategies() -> None:
     found = strategies()
     width = max(map(len, found), default=0)
     for name, strategy in found.items():
-        purpose = (getattr(strategy, "__doc__", None) or "").strip().splitlines()
-        out().print(Text(f"{name:{width}}  ", style="green").append(purpose[0] if purpose else "", style="default"))
+        out().print(Text(f"{name:{width}}  ", style="green").append(strategy.purpose, style="default"))
 
 
 def _titled(rule: Rule) -> str:

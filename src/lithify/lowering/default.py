@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lithify.lang.errors import LithifyError
+from lithify.lang.errors import LithifyError, RewriteFailed
 from lithify.lang.levels import PAR
 from lithify.lang.term import Term, subterms
 from lithify.lowering.cpu import CpuStrategist

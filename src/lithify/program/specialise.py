@@ -77,8 +77,6 @@ class Specialisation:
     def _lower(self, check: bool) -> Lowered:
         from lithify.lowering import lower
 
-        if self.strategy is None:
-            return lower(self.elaborated.term, self.device.model, check=check)
         return lower(self.elaborated.term, self.device.model, check=check, strategy=self.strategy)
 
     @cached_property
