@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,24 @@ def lane_blocks(n: int, width: int, scalar: Scalar = f32) -> Case:
     return Case(ir.Program("blocks", (x,), (y,), (), (kernel,)), (data,), (expected,))
 
 
+def halves(n: int) -> Case:
+    """The sum of each block of 16, added up through vectors of 16, 8, 4 and 2 lanes and single elements."""
+    x, y = buffer("x", n, 16), buffer("y", n, role="output", memory=OUT)
+    part = [buffer(f"part{w}", w, role="scratch", memory=PRIVATE) for w in (16, 8, 4, 2)]
+    g = var("g", n)
+    first = var("v", 16)
+    body: list[ir.Statement] = [lanes(first, 16, ir.Store(part[0], (first,), ir.Load(x, (g, first))))]
+    for whole, half in pairwise(part):
+        width = 16 >> part.index(half)
+        v = var("v", width)
+        pair = op("add", ir.Load(whole, (v,)), ir.Load(whole, (v + width,)))
+        body.append(lanes(v, width, ir.Store(half, (v,), pair)))
+    last = op("add", ir.Load(part[3], (const(0),)), ir.Load(part[3], (const(1),)))
+    kernel = launch("halves", (*body, ir.Store(y, (g,), last)), (n,), (1,), {"group0": g}, tuple(part))
+    data = np.random.default_rng(3).integers(-8, 9, (n, 16)).astype(np.float32)
+    return Case(ir.Program("halves", (x,), (y,), (), (kernel,)), (data,), (data.sum(1),))
+
+
 def gather_lanes(n: int, width: int) -> Case:
     """y[i] = x[ids[i]] + x[3 i mod n] + i in lanes, only where i is not 2 mod 5; the rest is -1."""
     x, ids = buffer("x", n), buffer("ids", n, scalar=i32)
@@ -211,6 +230,7 @@ CASES: dict[str, Callable[[], Case]] = {
        for w, n, s in ((16, 64, f32), (16, 50, f32), (8, 8, f16), (8, 27, f16), (4, 7, i32), (2, 1, f32), (3, 10, f32),
                        (64, 130, f32), (12, 30, f32))},
     **{f"gather {w} of {n}": (lambda w=w, n=n: gather_lanes(n, w)) for w, n in ((4, 20), (8, 21), (16, 33), (5, 12))},
+    "halves": lambda: halves(5),
     "histogram": lambda: histogram(300, 7),
     "histogram f32": lambda: histogram(200, 3, f32),
     "largest f32": lambda: histogram(100, 3, f32, "max"),

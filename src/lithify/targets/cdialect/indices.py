@@ -148,7 +148,9 @@ class IndexPrinter:
 
     def conditions(self, guard: Guard) -> Text:
         """All forms of the guard >= 0. 0 <= e <= c is one unsigned comparison."""
-        left = list(guard)
+        if any(e.hi < 0 for e in guard):  # compilers warn of comparisons that cannot fail or cannot hold
+            return Text("false")
+        left = [e for e in guard if e.lo < 0]
         texts: list[Text] = []
         while left:
             e = left.pop(0)
@@ -165,8 +167,6 @@ class IndexPrinter:
         return Text(" && ".join(t.within(RELATION) for t in texts), LOGIC)
 
     def _condition(self, e: Expr) -> Text:
-        if e.constant is not None:
-            return Text("true" if e.constant >= 0 else "false")
         bits = self.bits([e])
         positive, negative = const(0), const(0)
         for monomial, c in e.terms:

@@ -25,9 +25,10 @@ from lithify.kernel.ir import (
     Statement,
     Store,
 )
+from lithify.kernel.walk import Substitution
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import PRIVATE
-from lithify.targets.cdialect.walk import blocks, substitute_leaf, subvalues
+from lithify.targets.cdialect.walk import subvalues
 
 Leaf = Store | AtomicUpdate
 WidthOf = Callable[[Leaf, int], int]
@@ -114,12 +115,9 @@ class LaneSplitter:
             return (Lanes(lane, width, (statement,)),)
         pieces: list[Statement] = []
         for start in range(0, width, part):
-            if part == 1:
-                pieces.append(substitute_leaf(statement, {lane: start}))
-            else:
-                fresh = var(lane.name, part)
-                piece = substitute_leaf(statement, {lane: fresh + start})
-                pieces.append(Lanes(as_variable(fresh), part, (piece,)))
+            fresh = var(lane.name, part)  # 0 where a part is one lane
+            piece = Substitution({lane: fresh + start}).statement(statement)
+            pieces.extend((Lanes(as_variable(fresh), part, piece),) if part > 1 and piece else piece)
         return tuple(pieces)
 
     @staticmethod
@@ -128,8 +126,3 @@ class LaneSplitter:
             isinstance(v, Load) and v.buffer is statement.buffer and v.index != statement.index
             for v in subvalues(statement.value)
         )
-
-
-def has_lanes(block: Block) -> bool:
-    """Whether any lanes stand in the block."""
-    return any(isinstance(s, Lanes) or any(has_lanes(b) for b in blocks(s)) for s in block)

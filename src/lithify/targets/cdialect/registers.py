@@ -33,6 +33,12 @@ class Place:
     stored: bool = False  # in the storage form of its scalar type
     is_array: bool = False
 
+    def elements(self, position: int, width: int, components: str) -> str:
+        """The variable, or the components of one, that hold `width` elements from a position on."""
+        assert self.cells is not None
+        name, first, held = self.cells[position]
+        return name if held == width else f"{name}.s{components[position - first : position - first + width]}"
+
     def variables(self) -> list[tuple[str, int]]:
         """The variables with the number of elements of each, in order."""
         assert self.cells is not None
@@ -74,13 +80,13 @@ def _note(use: _Use, position: Expr, access: Access, vectors: bool) -> None:
 
 
 def _place(buffer: Buffer, use: _Use, names: Names) -> Place:
-    if use.dynamic or len(use.widths) > 1 or len(use.scalars) + len(use.vectors) > MOST_VARIABLES:
+    if use.dynamic or len(use.scalars) + len(use.vectors) > MOST_VARIABLES:
         return Place(names.fresh(buffer.name), buffer, buffer.alignment, is_array=True)
     cells: dict[int, tuple[str, int, int]] = {}
-    for width in use.widths:
-        for start in sorted(use.vectors):
-            name = names.fresh(_cell_name(buffer, start, width))
-            cells.update({start + i: (name, start, width) for i in range(width)})
+    width = max(use.widths, default=1)  # narrower accesses are to components
+    for start in sorted({position // width * width for position in use.vectors}):
+        name = names.fresh(_cell_name(buffer, start, width))
+        cells.update({start + i: (name, start, width) for i in range(width)})
     for position in sorted(use.scalars - cells.keys()):
         cells[position] = (names.fresh(_cell_name(buffer, position, 1)), position, 1)
     return Place(buffer.name, buffer, buffer.alignment, cells)

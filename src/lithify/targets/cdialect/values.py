@@ -88,12 +88,8 @@ class ValuePrinter:
 
     def component(self, place: Place, position: int) -> str:
         """The variable, or component of a vector variable, that holds an element of a buffer."""
-        assert place.cells is not None
-        name, start, width = place.cells[position]
-        if width == 1:
-            return name
-        assert self.dialect.vectors is not None
-        return f"{name}.s{self.dialect.vectors.components[position - start]}"
+        vectors = self.dialect.vectors
+        return place.elements(position, 1, "" if vectors is None else vectors.components)
 
     def from_parameter(self, place: Place) -> Text:
         """A scalar parameter; truth values are passed as bytes."""

@@ -84,8 +84,7 @@ class VectorPrinter:
         return common, tuple(e for e in guard if self.lane in e.variables())
 
     def _assign(self, place: Place, start: int, value: Vector, guard: Guard) -> None:
-        assert place.cells is not None
-        name = place.cells[start][0]
+        name = place.elements(start, self.width, self.forms.components)
         if guard:
             mask = self._as_mask(self.mask(guard), self._element_bits(value))
             value = value._replace(text=Text(f"select({name}, {value.text.text}, {mask.text})"))
@@ -207,7 +206,7 @@ class VectorPrinter:
         position = linear(load.buffer, load.index)
         common, own = self._divide(load.guard)
         if place.cells is not None:
-            name, _, _ = place.cells[position.offset]
+            name = place.elements(position.offset, self.width, self.forms.components)
             plain = Vector(Text(name), load.scalar, True, 32 if load.scalar is bool_ else 0)
         elif position.coefficient(self.lane) in (1, -1) and self._loadable(place):
             if own:

@@ -1,20 +1,17 @@
-"""Everything that stands in a statement: its values, index forms and accesses; and substitution into them."""
+"""Everything that stands in a statement: its values, index forms and accesses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from lithify.arith import Atom, Expr, Loaded, Variable
+from lithify.arith import Expr, Variable
 from lithify.kernel.ir import (
     Apply,
-    Async,
     AtomicUpdate,
     Block,
     Buffer,
     Choose,
-    Constant,
-    Guard,
     If,
     Index,
     IndexValue,
@@ -26,6 +23,7 @@ from lithify.kernel.ir import (
     Store,
     Value,
 )
+from lithify.kernel.walk import blocks_of, loaded_in, statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +77,6 @@ def depends(value: Value, variable: Variable) -> bool:
     return any(variable in e.variables() for v in subvalues(value) for e in value_forms(v))
 
 
-def blocks(statement: Statement) -> tuple[Block, ...]:
-    """The blocks inside a statement."""
-    if isinstance(statement, If):
-        return (statement.body, statement.otherwise)
-    if isinstance(statement, Loop | Lanes | Async):
-        return (statement.body,)
-    return ()
-
-
-def statements(block: Block) -> Iterator[Statement]:
-    """All statements of a block, at any depth."""
-    for statement in block:
-        yield statement
-        for inner in blocks(statement):
-            yield from statements(inner)
-
-
 def statement_forms(statement: Statement) -> Iterator[Expr]:
     """The index forms of a statement without those of the statements inside it."""
     if isinstance(statement, Store | AtomicUpdate):
@@ -107,20 +88,6 @@ def statement_forms(statement: Statement) -> Iterator[Expr]:
         yield statement.extent
     elif isinstance(statement, If):
         yield from statement.guard
-
-
-def loaded_atoms(e: Expr) -> Iterator[Loaded]:
-    """The indices that a form reads from buffers, at any depth."""
-    for monomial, _ in e.terms:
-        for atom in monomial:
-            yield from _loaded(atom)
-
-
-def _loaded(atom: Atom) -> Iterator[Loaded]:
-    if isinstance(atom, Loaded):
-        yield atom
-    for part in atom.parts():
-        yield from loaded_atoms(part)
 
 
 def accesses(block: Block, lane: Variable | None = None, width: int = 1) -> Iterator[Access]:
@@ -135,10 +102,10 @@ def accesses(block: Block, lane: Variable | None = None, width: int = 1) -> Iter
                 if isinstance(value, Load):
                     yield Access(value.buffer, value.index, lane, width, False)
         for form in statement_forms(statement):
-            for atom in loaded_atoms(form):
+            for atom in loaded_in(form):
                 assert isinstance(atom.buffer, Buffer)
                 yield Access(atom.buffer, atom.index, lane, width, False)
-        for inner in blocks(statement):
+        for inner in blocks_of(statement):
             yield from accesses(inner, lane, width)
 
 
@@ -154,52 +121,3 @@ def used_variables(kernel: Kernel) -> set[Variable]:
         for form in (*access.index, *access.buffer.shape):
             found |= form.variables()
     return found
-
-
-# ---- substitution ------------------------------------------------------------------------------------------------
-
-Binding = Mapping[Variable, Expr | int]
-
-
-def substitute_forms(forms: Guard, binding: Binding) -> Guard:
-    """Substitute in each form."""
-    return tuple([e.substitute(binding) for e in forms])
-
-
-def substitute_value(value: Value, binding: Binding) -> Value:
-    """The value with variables replaced; values that are shared stay shared."""
-    return _substitute(value, binding, {})
-
-
-def _substitute(value: Value, binding: Binding, done: dict[int, Value]) -> Value:
-    found = done.get(id(value))
-    if found is not None:
-        return found
-    result: Value
-    match value:
-        case Constant():
-            result = value
-        case IndexValue():
-            result = IndexValue(value.index.substitute(binding), value.scalar)
-        case Load():
-            fill = None if value.fill is None else _substitute(value.fill, binding, done)
-            index, guard = substitute_forms(value.index, binding), substitute_forms(value.guard, binding)
-            result = Load(value.buffer, index, guard, fill)
-        case Apply():
-            inner = tuple([_substitute(v, binding, done) for v in value.operands])
-            result = Apply(value.operator, inner, value.scalar)
-        case Choose():
-            then, otherwise = (_substitute(v, binding, done) for v in (value.then, value.otherwise))
-            result = Choose(substitute_forms(value.guard, binding), then, otherwise)
-    done[id(value)] = result
-    return result
-
-
-def substitute_leaf(statement: Store | AtomicUpdate, binding: Binding) -> Store | AtomicUpdate:
-    """The statement with variables replaced."""
-    return replace(
-        statement,
-        index=substitute_forms(statement.index, binding),
-        value=substitute_value(statement.value, binding),
-        guard=substitute_forms(statement.guard, binding),
-    )
