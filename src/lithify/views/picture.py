@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -115,7 +116,8 @@ def svg(view: View, at: At | None = None) -> str:
 
     def colour(coordinates: Sequence[int]) -> str:
         position = sum(i * s for i, s in zip(coordinates, strides, strict=True))
-        return f"hsl({300 * position // max(1, cells)},70%,78%)"
+        red, green, blue = hls_to_rgb(0.83 * position / max(1, cells), 0.78, 0.7)
+        return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
     shown: set[tuple[int, ...]] = set()
     upper_cells: list[str] = []
@@ -125,31 +127,30 @@ def svg(view: View, at: At | None = None) -> str:
         if real:
             shown.add(below)
         note = f"{_named(view.upper, u)} -> " + (_named(view.lower, below) if real else f"padding ({found.fill[u]})")
-        upper_cells.append(_cell(upper.place(u), colour(below) if real else "url(#padding)", note))
+        upper_cells.append(_cell(upper.place(u), colour(below) if real else None, note))
     lower_cells = [
         _cell(lower.place(l), colour(l) if l in shown else "white", _named(view.lower, l))
         for l in np.ndindex(*lower.extents)  # noqa: E741
     ]
 
     lines = _path_lines(steps)
-    middle = max([len(line) for line in lines]) * 7.4 + 40
+    middle = max([len(line) for line in lines]) * 7.4 + 20
+    start = 20 + max(upper.width, int(7.4 * len(_names(view.upper)))) + 20
     height = max(upper.height, lower.height, 18 * len(lines)) + 60
-    right = 20 + upper.width + middle
-    width = right + lower.width + 20
+    right = start + middle
+    width = right + max(lower.width, 7.4 * len(_names(view.lower))) + 20
     last = steps[-1]
     marks = _mark(upper.place(steps[0].coordinates), 20)
     if last.real and len(steps) == len(view.maps) + 1:
         marks += _mark(lower.place(last.coordinates), right)
-    path = "".join(
-        f'<text x="{20 + upper.width + 20}" y="{52 + 18 * i}" {_FONT} xml:space="preserve">{escape(line)}</text>'
-        for i, line in enumerate(lines)
-    )
+    path = ""
+    for i, line in enumerate(lines):
+        words = line.lstrip()
+        x, y = start + 7 * (len(line) - len(words)), 52 + 18 * i
+        path += f'<text x="{x}" y="{y}" {_FONT}>{escape(words)}</text>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
         f'viewBox="0 0 {width:.0f} {height}">\n'
-        '<defs><pattern id="padding" width="5" height="5" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)"><rect width="5" height="5" fill="white"/>'
-        '<line x1="0" y1="0" x2="0" y2="5" stroke="#888" stroke-width="2"/></pattern></defs>\n'
         '<rect width="100%" height="100%" fill="white"/>\n'
         f"{_title(view.upper, 20)}{_title(view.lower, right)}\n"
         f'<g transform="translate(20,40)">{"".join(upper_cells)}</g>\n'
@@ -162,10 +163,19 @@ def _named(space: Dims, coordinates: Sequence[int]) -> str:
     return ", ".join([f"{d.name} {i}" for d, i in zip(space, coordinates, strict=True)])
 
 
-def _cell(place: tuple[int, int], fill: str, note: str) -> str:
+def _cell(place: tuple[int, int], fill: str | None, note: str) -> str:
+    """A coloured cell, or a hatched one where the fill is None."""
+    x, y = place
+    hatching = ""
+    if fill is None:
+        half = _CELL // 2
+        strokes = (
+            f"M{x} {y + half}l{half} {-half}M{x} {y + _CELL}l{_CELL} {-_CELL}M{x + half} {y + _CELL}l{half} {-half}"
+        )
+        hatching = f'<path d="{strokes}" stroke="#999" stroke-width="1.2"/>'
     return (
-        f'<rect x="{place[0]}" y="{place[1]}" width="{_CELL}" height="{_CELL}" fill="{fill}" stroke="#666" '
-        f'stroke-width="0.5"><title>{escape(note)}</title></rect>'
+        f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" fill="{fill or "white"}" stroke="#666" '
+        f'stroke-width="0.5"><title>{escape(note)}</title></rect>{hatching}'
     )
 
 
@@ -178,8 +188,11 @@ def _mark(place: tuple[int, int], left: float) -> str:
 
 
 def _title(space: Dims, x: float) -> str:
-    names = " x ".join([f"{d.name} {d.size}" for d in space])
-    return f'<text x="{x:.0f}" y="24" {_FONT} font-weight="bold">{escape(names)}</text>'
+    return f'<text x="{x:.0f}" y="24" {_FONT} font-weight="bold">{escape(_names(space))}</text>'
+
+
+def _names(space: Dims) -> str:
+    return " x ".join([f"{d.name} {d.size}" for d in space])
 
 
 def _path_lines(steps: Sequence[Step]) -> list[str]:
