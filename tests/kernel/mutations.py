@@ -19,25 +19,31 @@ Change = Callable[[ir.Statement], Iterator[ir.Block]]
 
 @dataclass(frozen=True)
 class Mutation:
-    """What can go wrong at one statement."""
+    """What can go wrong at one statement, or (`whole`) in the body of a kernel."""
 
     name: str
-    change: Change
+    change: Change | None = None
+    whole: Callable[[ir.Block], Iterator[ir.Block]] | None = None
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A program with one mistake, and the statement that was changed."""
+    """A program with one mistake, and the statement that was changed (None: several)."""
 
     mutation: str
-    place: ir.Statement
+    place: ir.Statement | None
     program: ir.Program
 
 
 def mutants(program: ir.Program, mutation: Mutation) -> Iterator[Mutant]:
     """Every program that the mutation makes of this one."""
     for k, kernel in enumerate(program.kernels):
-        for place, body in _changed(kernel.body, mutation.change):
+        changed: list[tuple[ir.Statement | None, ir.Block]] = []
+        if mutation.change is not None:
+            changed += _changed(kernel.body, mutation.change)
+        if mutation.whole is not None:
+            changed += [(None, body) for body in mutation.whole(kernel.body)]
+        for place, body in changed:
             kernels = (*program.kernels[:k], replace(kernel, body=body), *program.kernels[k + 1 :])
             yield Mutant(mutation.name, place, replace(program, kernels=kernels))
 
@@ -151,16 +157,13 @@ def shifted(amount: int) -> Callable[[ir.Buffer, ir.Index], Iterator[ir.Index]]:
     return edit
 
 
-def fewer_slots(statement: ir.Statement) -> Iterator[ir.Block]:
-    """A ring one slot too small: its last slot is the one before, in what writes it and in what reads it."""
-    if isinstance(statement, ir.Loop):
-        rings = {b for b, _ in _accesses((statement,)) if b.memory.slots > 1}
-        for ring in rings:
-            yield (_with_index(statement, ring, lambda i: _last_slot_shared(i)),)
-
-
-def _last_slot_shared(index: ir.Index) -> ir.Index:
-    return (minimum(index[0], int(index[0].hi) - 1), *index[1:])
+def fewer_slots(body: ir.Block) -> Iterator[ir.Block]:
+    """A ring one slot too small: its last slot is the one before. Rings are local, and all work-items use one slot."""
+    rings = {b for b, _ in _accesses(body) if b.memory.name == "local" and len(b.shape) > 1}
+    for ring in rings:
+        slots = ring.shape[0].constant
+        if slots is not None and slots > 1:
+            yield _block_with_index(body, ring, lambda i, n=slots: (minimum(i[0], n - 2), *i[1:]))
 
 
 def further_ahead(statement: ir.Statement) -> Iterator[ir.Block]:
@@ -214,6 +217,10 @@ def _accesses(block: ir.Block) -> Iterator[tuple[ir.Buffer, ir.Index]]:
             yield from _accesses(inner)
 
 
+def _block_with_index(block: ir.Block, of: ir.Buffer, edit: Callable[[ir.Index], ir.Index]) -> ir.Block:
+    return tuple(_with_index(s, of, edit) for s in block)
+
+
 def _with_index(statement: ir.Statement, of: ir.Buffer, edit: Callable[[ir.Index], ir.Index]) -> ir.Statement:
     """The statement with every index of one buffer changed."""
 
@@ -228,7 +235,7 @@ def _with_index(statement: ir.Statement, of: ir.Buffer, edit: Callable[[ir.Index
         return v
 
     def block(b: ir.Block) -> ir.Block:
-        return tuple(_with_index(s, of, edit) for s in b)
+        return _block_with_index(b, of, edit)
 
     match statement:
         case ir.Store() | ir.AtomicUpdate():
@@ -256,7 +263,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("guard too narrow", guards(off_by(-1))),
     Mutation("index + 1", indices(shifted(1))),
     Mutation("index - 1", indices(shifted(-1))),
-    Mutation("one slot too few", fewer_slots),
+    Mutation("one slot too few", whole=fewer_slots),
     Mutation("fetch too far ahead", further_ahead),
     Mutation("an iteration more", longer(1)),
     Mutation("an iteration less", longer(-1)),

@@ -83,7 +83,7 @@ def test_mistakes_are_caught(name: str, mutation: Mutation) -> None:
         if found == "right":
             survivors += 1
         else:
-            assert found in EXPECTED[mutation.name], (first_line(mutant.place), found)
+            assert found in EXPECTED[mutation.name], (mutant.place and first_line(mutant.place), found)
     assert survivors == EQUIVALENT.get((name, mutation.name), 0)
 
 

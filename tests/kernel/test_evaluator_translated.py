@@ -6,6 +6,7 @@ Integers only, so that both sides are exact; whatever the translation accepts mu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -21,11 +22,14 @@ from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
 from lithify.kernel.walk import statements
 from lithify.lang.errors import EvaluationError, Rejected
+from lithify.lang.scalars import f32
 from lithify.lang.term import Term
-from lithify.lang.types import Type
+from lithify.lang.types import Type, array
 from tests.evaluate.test_random_terms import random_value
 from tests.kernel.lowered_terms import in_groups, on_cpu, on_gpu
-from tests.kernel.mutations import MUTATIONS, mutants
+from tests.kernel.mutations import MUTATIONS, Mutation, mutants
+from tests.kernel.test_evaluator_mutants import EXPECTED, MISSING, outcome
+from tests.kernel.tiles import matmul_by_groups
 
 Make = Callable[[Random, int], tuple[Term, dict[str, Type]]]
 KINDS = {"cpu": on_cpu, "gpu": on_gpu, "groups": in_groups}
@@ -97,6 +101,25 @@ def test_barriers_are_needed() -> None:
                 found["race"] += 1
     assert found["race"] > 20
     assert found["race"] > found["right"], found
+
+
+@pytest.mark.parametrize("slots", [0, 2, 3])
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_no_mistake_in_a_translated_kernel_survives(slots: int, mutation: Mutation) -> None:
+    """A matrix product in tiles of a group, staged or fetched ahead in a ring, with register tiles."""
+    program = _matmul(slots)
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0.5, 2, (8, 12)), rng.uniform(0.5, 2, (12, 16))
+    wrong_place = mutation.name.startswith(("index", "guard", "one slot"))  # which may be memory that holds nothing
+    for mutant in mutants(program, mutation):
+        found = outcome(mutant.program, {"A": a, "B": b}, a @ b)
+        assert found in EXPECTED[mutation.name] | (MISSING if wrong_place else set())
+
+
+@cache
+def _matmul(slots: int) -> ir.Program:
+    term = matmul_by_groups(8, 16, 12, (4, 8, 4), (2, 2), slots)
+    return translate(term, [("A", array(8, 12, f32)), ("B", array(12, 16, f32))])
 
 
 def _barriers(program: ir.Program) -> int:
