@@ -90,7 +90,7 @@ C = Dialect(
     fences={},
     atomics=AtomicForms(
         builtin=_UPDATED_BY_SYMBOL,
-        fallback=("CRITICAL {{ {cell} = {combined}; }}",),
+        fallback=("CRITICAL {{ {update} }}",),
         bits=frozenset((8, 16, 32, 64)),
     ),
     restrict="restrict",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lithify.kernel.ir import AtomicUpdate
+from lithify.kernel.ir import AtomicUpdate, Load
 from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Kind, Scalar
 from lithify.targets.cdialect.indices import linear
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import CHOICE, PRIMARY, Text
-from lithify.targets.cdialect.values import ValuePrinter
+from lithify.targets.cdialect.values import ValuePrinter, store_text
 
 
 def atomic_lines(values: ValuePrinter, place: Place, statement: AtomicUpdate) -> list[str]:
@@ -17,17 +17,19 @@ def atomic_lines(values: ValuePrinter, place: Place, statement: AtomicUpdate) ->
     forms = values.dialect.atomics
     scalar, operator = statement.buffer.scalar, statement.operator
     value = values.value(statement.value)
-    index = values.indices.text(linear(statement.buffer, statement.index)).text
-    names = {"pointer": place.name, "index": index, "value": value.within(CHOICE + 1)}
+    index = values.indices.text(linear(statement.buffer, statement.index))
+    names = {"pointer": place.name, "index": index.text, "value": value.within(CHOICE + 1)}
     builtin = forms.builtin.get((operator.name, scalar))
     if builtin is not None:
         return [line.format(**names) for line in builtin]
     if scalar.bits not in forms.bits or scalar.kind is Kind.BOOL or scalar.is_complex:
-        raise LithifyError(f"{values.dialect.name} has no indivisible {operator.name} on {scalar}",
-                           hint="accumulate in a type of 32 or 64 bits")  # fmt: skip
-    cell = Text(f"{place.name}[{index}]")
-    names["cell"] = cell.text
-    names["combined"] = _combined(values, operator, scalar, cell, value).text
+        raise LithifyError(
+            f"{values.dialect.name} has no indivisible {operator.name} on {scalar}",
+            hint="accumulate in a type of 32 or 64 bits",
+        )
+    now = values.element(Load(statement.buffer, statement.index))
+    combined = values.rounded(_combined(values, operator, scalar, now, value), scalar)
+    names["update"] = store_text(values, place, index, combined)
     if forms.helper:
         names["helper"] = _helper(values, place, operator, scalar)
     return [line.format(**names) for line in forms.fallback]

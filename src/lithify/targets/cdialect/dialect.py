@@ -48,10 +48,9 @@ class VectorForms:
 class AtomicForms:
     """How indivisible updates are written, as lines.
 
-    `builtin` by (operator, scalar), with {pointer}, {index}, {value}. Everything else is `fallback`, which has {cell}
-    (the element), {combined} (operator applied to it and the value) and {helper}: the name of a function made from
-    `helper`, with {name}, {space}, {t}, {bits} (integers as wide), {to_bits}, {from_bits} (reinterpretation) and
-    {combined} of `now` and `value`. `widths` are the bits of the types that the fallback can do.
+    `builtin` by (operator, scalar), with {pointer}, {index}, {value}. Everything else is `fallback`, which also has
+    {update} (the plain statement) and {helper}: the name of a function made from `helper` (by bits), with {name},
+    {space}, {t} and {combined}: the operator applied to `now` and `value`. `bits` are the types that it can do.
     """
 
     builtin: Mapping[tuple[str, Scalar], tuple[str, ...]]

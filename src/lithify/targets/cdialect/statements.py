@@ -31,8 +31,8 @@ from lithify.targets.cdialect.lanes import LaneSplitter, Leaf
 from lithify.targets.cdialect.names import KEYWORDS, Names
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import Text
-from lithify.targets.cdialect.values import ValuePrinter, shared_values
-from lithify.targets.cdialect.vectors import VectorPrinter, can_be_vector, store_text
+from lithify.targets.cdialect.values import ValuePrinter, shared_values, store_text
+from lithify.targets.cdialect.vectors import VectorPrinter, can_be_vector
 
 INDENT = "  "
 

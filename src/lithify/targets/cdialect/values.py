@@ -200,6 +200,14 @@ def _is_easy(operator: Operator, right: Value) -> bool:
     return right.value not in (0, -1)
 
 
+def store_text(values: ValuePrinter, place: Place, index: Text, value: Text) -> str:
+    """The statement that stores one element in memory."""
+    storage = values.storage(place)
+    if storage is None:
+        return f"{place.name}[{index.text}] = {value.text};"
+    return storage.store.format(pointer=values.pointer(place), index=index.text, value=value.text)
+
+
 def storage_helpers(storage: Storage, dialect: Dialect) -> set[str]:
     """The preamble functions that accesses in a storage form call."""
     texts = [storage.load.text, storage.store]

@@ -20,7 +20,7 @@ from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.operations import OPERATIONS
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import BITS, CHOICE, EQUALITY, PLUS, PRIMARY, RELATION, UNARY, Text
-from lithify.targets.cdialect.values import ValuePrinter
+from lithify.targets.cdialect.values import ValuePrinter, store_text
 from lithify.targets.cdialect.walk import depends, subvalues
 
 _SIGNED = {8: SCALARS["i8"], 16: SCALARS["i16"], 32: SCALARS["i32"], 64: SCALARS["i64"]}
@@ -479,14 +479,6 @@ class VectorPrinter:
         else:
             text = Text(f"convert_{type_}({vector.text.text})")
         return Vector(self._rounded(text, target), target, True)
-
-
-def store_text(values: ValuePrinter, place: Place, index: Text, value: Text) -> str:
-    """The statement that stores one element in memory."""
-    storage = values.storage(place)
-    if storage is None:
-        return f"{place.name}[{index.text}] = {value.text};"
-    return storage.store.format(pointer=values.pointer(place), index=index.text, value=value.text)
 
 
 def can_be_vector(statement: Store | AtomicUpdate, dialect: Dialect) -> bool:

@@ -137,7 +137,7 @@ OPENCL = Dialect(
             for name in ("add", "sub", "min", "max", "and", "or", "xor")
             for scalar in ("i32", "u32")
         },
-        fallback=("{helper}(&{cell}, {value});",),
+        fallback=("{helper}(&{pointer}[{index}], {value});",),
         helper={
             32: _EXCHANGE.format(u="uint", function="atomic_cmpxchg"),
             64: _EXCHANGE.format(u="ulong", function="atom_cmpxchg"),
