@@ -110,6 +110,9 @@ def random_value(type_: Type, rng: np.random.Generator, sizes: Sizes | None = No
 
 
 def _random(type_: Type, rng: np.random.Generator, sizes: Sizes, shape: tuple[int, ...]) -> Any:
+    if isinstance(type_, Array) and isinstance(type_.element, Index) and type_.element.size is type_.size:
+        n = _value(type_.size, sizes)  # what permutes may be needed, and does as well as any other indices
+        return np.broadcast_to(rng.permutation(n), (*shape, n))
     if isinstance(type_, Array):
         return _random(type_.element, rng, sizes, (*shape, _value(type_.size, sizes)))
     if isinstance(type_, Tuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lithify.lang.build import let
+from lithify.lang.levels import SEQ, UNROLL
 from lithify.lang.term import Term
-from lithify.rewrite.rule import code_rule, rule
+from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context, Strategy, first, repeat
 from lithify.rewrite.template import instantiate
 from lithify.rules.holes import find, plug
@@ -16,6 +17,7 @@ split_join = rule(
     parameters="n",
     defaults={"outer": "block", "inner": "tile"},
     when=["n >= 1"],
+    examples=[Example("λ (xs : 7.f32). map (λx. x * 2) xs", (4,))],
     law="""Elements in blocks of n. The last block is filled up with copies of the last element, so that f meets no
     element that it did not meet before, and the extra results are dropped; both vanish when n divides the length.""",
 )
@@ -26,12 +28,14 @@ split_loop = rule(
                                                (split n (pad 0 (-length xs % n) clamp xs))))""",
     parameters="n outer inner",
     when=["n >= 1"],
+    examples=[Example("λ (xs : 8.f32). map[seq] (λx. x * 2) xs", (4, SEQ, UNROLL))],
     law="split-join for a loop that has a level already: an outer and an inner loop, each with its own level.",
 )
 
 join_map_map = rule(
     "join-map-map",
     "join (map@a (map@b f) X) -> map@a/b f (join X)",
+    examples=[Example("λ (A : 4.6.f32). join (map (map (λx. x * 2)) A)")],
     law="split-join backwards: a nest over rows is a map over the elements of all rows.",
 )
 
@@ -40,6 +44,7 @@ split_range = rule(
     "map@a f xs -> concat (map@a.first f (take n xs)) (map@a.rest f (drop n xs))",
     parameters="n",
     when=["n >= 0", "n <= length xs"],
+    examples=[Example("λ (xs : 8.f32). map (λx. x * 2) xs", (6,))],
     law="The first n elements apart from the rest: index-set splitting, which frees the larger part of conditions.",
 )
 
@@ -48,6 +53,7 @@ iterate_split = rule(
     "iterate n f x -> iterate (n - m) f (iterate m f x)",
     parameters="m",
     when=["m >= 0", "m <= n"],
+    examples=[Example("λ (xs : 8.f32). iterate 6 (map (λx. x * 2)) xs", (2,))],
     law="Applying f n times is applying it m times, then n - m times.",
 )
 
@@ -55,6 +61,7 @@ iterate_step = rule(
     "iterate-step",
     "iterate n f x -> iterate (n - 1) f (f x)",
     when=["n >= 1"],
+    examples=[Example("λ (xs : 8.f32). iterate 3 (map (λx. x * 2)) xs")],
     law="The definition of iterate, for at least one application.",
 )
 
@@ -62,6 +69,7 @@ iterate_zero = rule(
     "iterate-zero",
     "iterate n f x -> x",
     when=["n == 0"],
+    examples=[Example("λ (xs : 8.f32). iterate 0 (map (λx. x * 2)) xs")],
     law="The definition of iterate, for no application.",
 )
 
@@ -74,6 +82,7 @@ def iterate_unroll() -> Strategy:
 generate_map = rule(
     "generate-map",
     "map f (generate n g) -> generate n (λi. f (g i))",
+    examples=[Example("map (λx. x * 2) (generate 8 (λi. f32 i))")],
     law="A map over a generated array generates the results.",
 )
 
@@ -83,18 +92,21 @@ let_atom = rule(
     "let-atom",
     "let x = e in b x -> b e",
     when=["atomic e"],
+    examples=[Example("λ (xs : 8.f32). map (λx. let y = x in y * y) xs")],
     law="A name for a variable, a constant or a component of one is that itself.",
 )
 
 let_inline = rule(
     "let-inline",
     "let x = e in b x -> b e",
+    examples=[Example("λ (xs : 8.f32). map (λx. let y = x + 1 in y * y) xs")],
     law="Beta. The value is computed again wherever the body reads it: for values that are cheap or read once.",
 )
 
 let_unused = rule(
     "let-unused",
     "let x = e in b -> b",
+    examples=[Example("λ (xs : 8.f32). map (λx. let y = x + 1 in x) xs")],
     law="A value that the body does not read is not needed.",
 )
 
@@ -105,6 +117,7 @@ let_unused = rule(
     kinds="map reduce scan op tuple join transpose take drop split zip",
     parameters="kind",
     when=["e is closed inside C"],
+    examples=[Example("λ (xs : 8.f32). map (λx. x * reduce (+) 0 xs) xs", ("reduce",))],
     law="A value that is read several times is computed once, under a name.",
 )
 def let_introduction(term: Term, context: Context, kind: str) -> Term | None:
@@ -119,6 +132,7 @@ def let_introduction(term: Term, context: Context, kind: str) -> Term | None:
     "let-out",
     "p (let x = e in b x) -> let x = e in p (b x)",
     kinds="map reduce scan op tuple join transpose take drop split zip slide pad let to at proj",
+    examples=[Example("λ (x : f32). (let y = x + 1 in y * y) + 3")],
     law="A let in an argument that is evaluated once anyway moves in front of the pattern.",
 )
 def let_out(term: Term, context: Context) -> Term | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lithify.lang.build import map_, proj, tuple_, zip_
 from lithify.lang.term import Term, lambda_, mentions, shift
-from lithify.rewrite.rule import code_rule, rule
+from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
 from lithify.rewrite.template import instantiate
 from lithify.rules.holes import carve
@@ -14,18 +14,21 @@ from lithify.rules.holes import carve
 map_fusion = rule(
     "map-fusion",
     "map@a f (map@b g xs) -> map@a/b (λx. f (g x)) xs",
+    examples=[Example("λ (xs : 8.f32). map (λx. x + 1) (map (λx. x * 2) xs)")],
     law="*f . *g = *(f . g)",
 )
 
 map_fusion_levels = rule(
     "map-fusion-levels",
     "map[l]@a f (map[l]@b g xs) -> map[l]@a/b (λx. f (g x)) xs",
+    examples=[Example("λ (xs : 8.f32). map[seq] (λx. x + 1) (map[seq] (λx. x * 2) xs)")],
     law="*f . *g = *(f . g), for two loops of one level.",
 )
 
 reduce_map_fusion = rule(
     "reduce-map-fusion",
     "reduce@a f z (map@b g xs) -> reduce@a/b (λacc x. f acc (g x)) z xs",
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32). reduce (+) 0 (map (*) (zip xs ys))")],
     law="""reduce f z . *g = reduce (λacc x. f acc (g x)) z. The new operator is no longer associative: the rules that
     reorder a reduction come first.""",
 )
@@ -33,52 +36,65 @@ reduce_map_fusion = rule(
 reduce_map_fusion_levels = rule(
     "reduce-map-fusion-levels",
     "reduce[l, m]@a f z (map[l]@b g xs) -> reduce[l, m]@a/b (λacc x. f acc (g x)) z xs",
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32). reduce[seq] (+) 0 (map[seq] (*) (zip xs ys))")],
     law="reduce-map-fusion for two loops of one level: the slides' reduceSeq f z . mapSeq g.",
 )
 
 scan_map_fusion = rule(
     "scan-map-fusion",
     "scan@a f z (map@b g xs) -> scan@a/b (λacc x. f acc (g x)) z xs",
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 (map (λx. x * 2) xs)")],
     law="scan f z . *g = scan (λacc x. f acc (g x)) z",
 )
 
 map_replicate = rule(
     "map-replicate",
     "map f (replicate n x) -> replicate n (f x)",
+    examples=[Example("λ (x : f32). map (λy. y * y) (replicate 8 x)")],
     law="The same result at every position is computed once.",
 )
 
 zip_same = rule(
     "zip-same",
     "map@a f (zip xs xs) -> map@a (λx. f (x, x)) xs",
+    examples=[Example("λ (xs : 8.f32). map (*) (zip xs xs)")],
     law="An array zipped with itself holds pairs of equal elements.",
 )
 
 reduce_zip_same = rule(
     "reduce-zip-same",
     "reduce@a f z (zip xs xs) -> reduce@a (λacc x. f acc (x, x)) z xs",
+    examples=[Example("λ (xs : 8.f32). reduce (λacc p. acc + p.0 * p.1) 0 (zip xs xs)")],
     law="An array zipped with itself holds pairs of equal elements.",
 )
 
 zip_replicate_left = rule(
     "zip-replicate-left",
     "zip (replicate n x) ys -> map (λy. (x, y)) ys",
+    examples=[Example("λ (x : f32) (ys : 8.f32). map (*) (zip (replicate 8 x) ys)")],
     law="A value paired with every element.",
 )
 
 zip_replicate_right = rule(
     "zip-replicate-right",
     "zip xs (replicate n y) -> map (λx. (x, y)) xs",
+    examples=[Example("λ (xs : 8.f32) (y : f32). map (*) (zip xs (replicate 8 y))")],
     law="A value paired with every element.",
 )
 
-at_map = rule("at-map", "at (map f xs) i -> f (at xs i)", law="Only the element that is read is computed.")
+at_map = rule(
+    "at-map",
+    "at (map f xs) i -> f (at xs i)",
+    examples=[Example("λ (xs : 8.f32). (map (λx. x * 2) xs)[3]")],
+    law="Only the element that is read is computed.",
+)
 
 
 @code_rule(
     "zip-of-maps",
     "zip (map f xs) (map g ys) -> map (λp. (f p.0, g p.1)) (zip xs ys)",
     kinds="zip",
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32). map (+) (zip (map (λx. x * 2) xs) ys)")],
     law="""Abstract maps under a zip come out of it, so that the consumer can take them in. Operands that are not maps
     stay as they are.""",
 )
@@ -112,6 +128,7 @@ def _made_by(kind: str | None) -> Callable[[Term], bool] | None:
     "map (λx. f (g x)) xs -> map f (map (λx. g x) xs)",
     kinds="map",
     defaults={"kind": None},
+    examples=[Example("λ (xs : 8.f32). map (λx. sqrt (x * 2)) xs")],
     law="map-fusion backwards.",
 )
 def map_fission(term: Term, context: Context, kind: str | None) -> Term | None:
@@ -132,6 +149,7 @@ def map_fission(term: Term, context: Context, kind: str | None) -> Term | None:
     "map (λx. h (r x) x) xs -> map (λp. h p.0 p.1) (zip (map r xs) xs)",
     kinds="map",
     defaults={"kind": "reduce"},
+    examples=[Example("λ (A : 4.6.f32). map (λrow. reduce (+) 0 row / row[0]) A")],
     law="What is done with the result of an inner computation (a reduction, by default) becomes a map of its own.",
 )
 def epilogue_fission(term: Term, context: Context, kind: str) -> Term | None:
@@ -154,6 +172,7 @@ def epilogue_fission(term: Term, context: Context, kind: str) -> Term | None:
     "reduce-map-fission",
     "reduce (λacc x. f acc (g x)) z xs -> reduce f z (map (λx. g x) xs)",
     kinds="reduce",
+    examples=[Example("λ (xs : 8.f32). reduce (λacc x. acc + x * x) 0 xs")],
     law="reduce-map-fusion backwards: the combining function alone, whose algebra is declared.",
 )
 def reduce_map_fission(term: Term, context: Context) -> Term | None:

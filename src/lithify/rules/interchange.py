@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from lithify.rewrite.rule import rule
+from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import first
 
 map_map_interchange = rule(
     "map-map-interchange",
     "map@m (λa. map@n (λb. e a b) B) A -> T (map@n (λb. map@m (λa. e a b) A) B)",
+    examples=[Example("λ (A : 4.f32) (B : 6.f32). map (λa. map (λb. a * b) B) A")],
     law="The inner array may not depend on the outer element; the results come out transposed.",
 )
 
 map_map_interchange_back = rule(
     "map-map-interchange-back",
     "T (map@n (λb. map@m (λa. e a b) A) B) -> map@m (λa. map@n (λb. e a b) B) A",
+    examples=[Example("λ (A : 4.f32) (B : 6.f32). transpose (map (λb. map (λa. a * b) A) B)")],
     law="map-map-interchange backwards.",
 )
 
 map_map_interchange_rows = rule(
     "map-map-interchange-rows",
     "map@m (λa. map@n (h a) (p a)) A -> T (map@n (λy. map@m (λc. h c.0 c.1) (zip A y)) (T (map@m p A)))",
+    examples=[Example("λ (A : 4.6.f32). map (λrow. map (λx. x * 2) row) A")],
     law="The inner arrays depend on the outer element: their columns are visited instead.",
 )
 
@@ -27,6 +30,7 @@ map_map_interchange_left = rule(
     "map-map-interchange-left",
     """map@m (λa. map@n g (zip (p a) q)) A
        -> T (map@n (λy. map@m (λc. g (c, y.1)) y.0) (zip (T (map@m p A)) q))""",
+    examples=[Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. map (*) (zip row q)) A")],
     law="map-map-interchange-rows over a zip whose second array is the same for all: it is shared.",
 )
 
@@ -34,6 +38,7 @@ map_map_interchange_right = rule(
     "map-map-interchange-right",
     """map@m (λa. map@n g (zip q (p a))) A
        -> T (map@n (λy. map@m (λc. g (y.0, c)) y.1) (zip q (T (map@m p A))))""",
+    examples=[Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. map (*) (zip q row)) A")],
     law="map-map-interchange-rows over a zip whose first array is the same for all: it is shared.",
 )
 
@@ -47,6 +52,7 @@ map_reduce_interchange = rule(
     "map-reduce-interchange",
     """map@m (λa. reduce@k f z (e a)) A
        -> reduce@k (λacc y. map@m (λp. f p.0 p.1) (zip acc y)) (replicate (length A) z) (T (map@m e A))""",
+    examples=[Example("λ (A : 4.6.f32). map (reduce (+) 0) A")],
     law="Many reductions side by side are one reduction of arrays.",
 )
 
@@ -55,6 +61,7 @@ map_reduce_interchange_left = rule(
     """map@m (λa. reduce@k f z (zip (p a) q)) A
        -> reduce@k (λacc y. map@m (λc. f c.0 (c.1, y.1)) (zip acc y.0))
                    (replicate (length A) z) (zip (T (map@m p A)) q)""",
+    examples=[Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. reduce (λacc p. acc + p.0 * p.1) 0 (zip row q)) A")],
     law="map-reduce-interchange where the second array is the same for all: it is shared, not replicated.",
 )
 
@@ -63,6 +70,7 @@ map_reduce_interchange_right = rule(
     """map@m (λa. reduce@k f z (zip q (p a))) A
        -> reduce@k (λacc y. map@m (λc. f c.0 (y.0, c.1)) (zip acc y.1))
                    (replicate (length A) z) (zip q (T (map@m p A)))""",
+    examples=[Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. reduce (λacc p. acc + p.0 * p.1) 0 (zip q row)) A")],
     law="map-reduce-interchange where the first array is the same for all: it is shared, not replicated.",
 )
 
@@ -70,6 +78,7 @@ map_reduce_interchange_invariant = rule(
     "map-reduce-interchange-invariant",
     """map@m (λa. reduce@k (f a) z xs) A
        -> reduce@k (λacc x. map@m (λp. f p.1 p.0 x) (zip acc A)) (replicate (length A) z) xs""",
+    examples=[Example("λ (A : 4.f32) (xs : 6.f32). map (λa. reduce (λacc x. acc + a * x) 0 xs) A")],
     law="All read the same array, and the combining function differs: the array is read once.",
 )
 
@@ -77,6 +86,7 @@ map_reduce_interchange_general = rule(
     "map-reduce-interchange-general",
     """map@m (λa. reduce@k (f a) (z a) (e a)) A
        -> reduce@k (λacc y. map@m (λp. f p.1 p.0 p.2) (zip acc A y)) (map@m z A) (T (map@m e A))""",
+    examples=[Example("λ (A : 4.6.f32). map (λrow. reduce (λacc x. acc + x * row[0]) 0 row) A")],
     law="Many reductions side by side, each with its own initial value and combining function.",
 )
 
@@ -94,6 +104,7 @@ reduce_reduce_interchange = rule(
     "reduce-reduce-interchange",
     "reduce@a f z (map@m (λx. reduce@b f e (h x)) X) -> reduce@b f z (map@m (λx. reduce@a f e x) (T (map@m h X)))",
     when=["associative f", "commutative f", "neutral e f"],
+    examples=[Example("λ (A : 4.6.f32). reduce (+) 0 (map (reduce (+) 0) A)")],
     law="A double sum may be taken in either order.",
 )
 
@@ -101,5 +112,6 @@ map_scan_interchange = rule(
     "map-scan-interchange",
     """map@m (λa. scan@k f z (e a)) A
        -> T (scan@k (λacc y. map@m (λp. f p.0 p.1) (zip acc y)) (replicate (length A) z) (T (map@m e A)))""",
+    examples=[Example("λ (A : 4.6.f32). map (scan (+) 0) A")],
     law="Many scans side by side are one scan of arrays.",
 )

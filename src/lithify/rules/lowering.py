@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from lithify.rewrite.rule import rule
+from lithify.lang.levels import HEAP, PRIVATE, SEQ, Level
+from lithify.rewrite.rule import Example, rule
+
+GROUP, ITEM = Level("group"), Level("item")  # for the examples
 
 to_memory = rule(
     "to-memory",
     "e -> to[memory] e",
     parameters="memory",
+    examples=[Example("λ (xs : 8.f32). map[seq] (λx. x * 2) xs", (HEAP,))],
     law="A memory says where a value lies, not what it is.",
 )
 
@@ -15,6 +19,7 @@ bind_memory = rule(
     "bind-memory",
     "let x = e in b x -> let x = to[memory] e in b x",
     parameters="memory",
+    examples=[Example("λ (xs : 8.f32). let ys = map[seq] (λx. x * 2) xs in map[seq] (+) (zip ys xs)", (HEAP,))],
     law="to-memory for a value that has a name: it is written once and read from there.",
 )
 
@@ -23,6 +28,7 @@ copy_loop = rule(
     "xs -> map[level] (λx. x) xs",
     parameters="level",
     when=["array xs"],
+    examples=[Example("λ (xs : 8.f32). reorder reverse xs", (SEQ,))],
     law="A copy of one dimension: a loop that writes what it reads.",
 )
 
@@ -31,6 +37,7 @@ copy_vectors = rule(
     "xs -> join (map[level] (λv. map[vec] (λx. x) v) (split w xs))",
     parameters="level w",
     when=["w | length xs"],
+    examples=[Example("λ (xs : 8.f32). reorder reverse xs", (SEQ, 4))],
     law="copy-loop, w elements at a time.",
 )
 
@@ -40,12 +47,14 @@ copy_vectors_rest = rule(
                   (map[rest] (λx. x) (drop (length xs - length xs % w) xs))""",
     parameters="level w rest",
     when=["w >= 1"],
+    examples=[Example("λ (xs : 7.f32). reorder reverse xs", (SEQ, 4, SEQ))],
     law="copy-vectors for any length: what is left over is copied by a loop of its own.",
 )
 
 fuse_named = rule(
     "fuse-named",
     "map@a f (map@b g xs) -> map@a/b (λx. let y = g x in f y) xs",
+    examples=[Example("λ (xs : 8.f32). map (λx. x * x) (map sqrt xs)")],
     law="map-fusion that computes each element once, however often f reads it.",
 )
 
@@ -53,12 +62,14 @@ fuse_stored = rule(
     "fuse-stored",
     "map@a f (map@b g xs) -> map@a/b (λx. let y = to[memory] (g x) in f y) xs",
     parameters="memory",
+    examples=[Example("λ (A : 4.6.f32). map (reduce (+) 0) (map (map sqrt) A)", (PRIVATE,))],
     law="map-fusion that writes each element, an array, to a memory before f reads it.",
 )
 
 reduce_fuse_named = rule(
     "reduce-fuse-named",
     "reduce@k f z (map@b g xs) -> reduce@k/b (λacc x. let y = g x in f acc y) z xs",
+    examples=[Example("λ (xs : 8.f32). reduce (λacc x. acc + x * x) 0 (map sqrt xs)")],
     law="reduce-map-fusion that computes each element once, however often f reads it.",
 )
 
@@ -68,8 +79,9 @@ cut_borders = rule(
                              (map@a.high f (drop (low + inner) xs))""",
     parameters="low inner",
     when=["low >= 0", "inner >= 0", "low + inner <= length xs"],
-    law="""The two ends apart from the interior: index-set splitting where a loop reads padding. In the interior the ranges of
-    the indices prove every condition, and none is left.""",
+    examples=[Example("λ (xs : 8.f32). map (reduce (+) 0) (slide 3 1 (pad 1 1 clamp xs))", (1, 6))],
+    law="""The two ends apart from the interior: index-set splitting where a loop reads padding. In the interior the
+    ranges of the indices prove every condition, and none is left.""",
 )
 
 one_item = rule(
@@ -77,6 +89,7 @@ one_item = rule(
     "map@a f xs -> join (map[level]@a (λx. let s = f x in map[item] (λy. y) (singleton s)) xs)",
     parameters="level item",
     when=["element f"],
+    examples=[Example("λ (xs : 8.f32). map (λx. x * 2) xs", (GROUP, ITEM))],
     law="All items of a group compute the element, one of them writes it.",
 )
 
@@ -85,6 +98,7 @@ one_group = rule(
     """reduce@k f z xs -> nth 0 (join (map[level] (λx. let s = reduce@k f z x in map[item] (λy. y) (singleton s))
                                             (singleton xs)))""",
     parameters="level item",
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (GROUP, ITEM))],
     law="A single group reduces everything, and one of its items writes the result.",
 )
 
@@ -93,12 +107,14 @@ every_nth = rule(
     "map@a f xs -> join (map (take 1) (split q (map@a f (join (map (pad 0 (q - 1) clamp) (split 1 xs))))))",
     parameters="q",
     when=["q >= 1"],
-    law="""Of every q iterations the first does the work: the others would compute copies of its result, which are dropped, so
-    a guard keeps them idle.""",
+    examples=[Example("λ (xs : 8.f32). map (λx. x * 2) xs", (4,))],
+    law="""Of every q iterations the first does the work: the others would compute copies of its result, which are
+    dropped, so a guard keeps them idle.""",
 )
 
 name_initial = rule(
     "name-initial",
     "reduce@k f z xs -> let s = z in reduce@k f s xs",
+    examples=[Example("λ (xs : 8.f32) (z : f32). reduce (+) (sqrt z) xs")],
     law="The initial value is computed first, and has a name.",
 )

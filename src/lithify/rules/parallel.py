@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lithify.lang.levels import Level
+from lithify.lang.levels import PRIVATE, SEQ, UNROLL, Level
 from lithify.lang.term import Term
-from lithify.rewrite.rule import rule
+from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import Context, Failure, Path, Strategy
 from lithify.rewrite.traversal import descend
 
@@ -13,6 +13,7 @@ map_level = rule(
     "map@a f xs -> map[level]@a f xs",
     parameters="level",
     when=["level may enclose f"],
+    examples=[Example("λ (xs : 8.f32). map (λx. x * 2) xs", (SEQ,))],
     law="A level says who runs the iterations, not what they compute.",
 )
 
@@ -21,6 +22,7 @@ map_relevel = rule(
     "map[old]@a f xs -> map[level]@a f xs",
     parameters="old level",
     when=["level may enclose f"],
+    examples=[Example("λ (xs : 8.f32). map[seq] (λx. x * 2) xs", (SEQ, UNROLL))],
     law="map-level for a loop that has another level.",
 )
 
@@ -30,6 +32,7 @@ reduce_level = rule(
     parameters="level",
     defaults={"memory": None},
     when=["sequential level"],
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (SEQ, PRIVATE))],
     law="A reduction runs in order; its accumulator has a memory.",
 )
 
@@ -39,6 +42,7 @@ scan_level = rule(
     parameters="level",
     defaults={"memory": None},
     when=["sequential level"],
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (SEQ, PRIVATE))],
     law="A scan runs in order; its accumulator has a memory.",
 )
 

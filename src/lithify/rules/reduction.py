@@ -6,8 +6,9 @@ no declared algebra.
 
 from __future__ import annotations
 
+from lithify.lang.index_functions import reverse
 from lithify.lang.levels import HEAP
-from lithify.rewrite.rule import rule
+from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import Strategy, try_
 
 _FILLED = "(pad 0 (-length xs % n) (fill e) xs)"
@@ -17,6 +18,7 @@ partial_reduce = rule(
     f"reduce@k f z xs -> reduce@k f z (map@k.block (reduce@k.tile f e) (split n {_FILLED}))",
     parameters="n",
     when=["n >= 1", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 7.f32). reduce (+) 0 xs", (4,))],
     law="""reduce f z = reduce f z . partialReduce n f e. Each block starts afresh with the neutral element; the last
     block is filled up with it.""",
 )
@@ -26,6 +28,7 @@ blocked_reduce = rule(
     f"reduce@k f z xs -> reduce@k.block (λacc b. f acc (reduce@k.tile f e b)) z (split n {_FILLED})",
     parameters="n",
     when=["n >= 1", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (4,))],
     law="partial-reduce, with the combination of the blocks fused to it.",
 )
 
@@ -34,6 +37,7 @@ split_reduce = rule(
     "reduce@k f z xs -> reduce@k.block (λacc b. reduce@k.tile f acc b) z (split n xs)",
     parameters="n",
     when=["n | length xs"],
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32). reduce (λacc p. acc + p.0 * p.1) 0 (zip xs ys)", (4,))],
     law="The same combinations in the same order, in blocks: nothing is asked of f.",
 )
 
@@ -42,6 +46,7 @@ pad_reduce = rule(
     "reduce@k f z xs -> reduce@k f z (pad 0 (-length xs % n) (fill c) xs)",
     parameters="n",
     when=["n >= 1", "ignored c f"],
+    examples=[Example("λ (xs : 7.f32) (ys : 7.f32). reduce (λacc p. acc + p.0 * p.1) 0 (zip xs ys)", (4,))],
     law="Elements c with f a c = a for all a change nothing: the length is brought up to a multiple of n.",
 )
 
@@ -54,18 +59,21 @@ def split_reduce_any(n: int) -> Strategy:
 split_reduce_back = rule(
     "split-reduce-back",
     "reduce@k (λacc b. reduce@l f acc b) z X -> reduce@k/l f z (join X)",
+    examples=[Example("λ (A : 4.6.f32). reduce (λacc row. reduce (+) acc row) 0 A")],
     law="split-reduce backwards.",
 )
 
 reduce_join = rule(
     "reduce-join",
     "reduce@k f z (join X) -> reduce@k.block (λacc b. reduce@k.tile f acc b) z X",
+    examples=[Example("λ (A : 4.6.f32). reduce (+) 0 (join A)")],
     law="A reduction over joined rows is one row after another.",
 )
 
 reduce_concat = rule(
     "reduce-concat",
     "reduce@k f z (concat xs ys) -> reduce@k.rest f (reduce@k.first f z xs) ys",
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32). reduce (+) 0 (concat xs ys)")],
     law="First the elements of xs, then those of ys.",
 )
 
@@ -74,6 +82,7 @@ reduce_range = rule(
     "reduce@k f z xs -> reduce@k.rest f (reduce@k.first f z (take n xs)) (drop n xs)",
     parameters="n",
     when=["n >= 0", "n <= length xs"],
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (6,))],
     law="The first n elements, then the rest: index-set splitting of a reduction.",
 )
 
@@ -81,6 +90,7 @@ reduce_empty = rule(
     "reduce-empty",
     "reduce f z xs -> z",
     when=["length xs == 0"],
+    examples=[Example("λ (xs : 0.f32). reduce (+) 1 xs")],
     law="There is nothing to combine.",
 )
 
@@ -88,6 +98,7 @@ reduce_initial = rule(
     "reduce-initial",
     "reduce@k f z xs -> f z (reduce@k f e xs)",
     when=["associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32) (z : f32). reduce (+) z xs")],
     law="The initial value may come in at the end.",
 )
 
@@ -96,6 +107,7 @@ reduce_reorder = rule(
     "reduce@k f z xs -> reduce@k f z (reindex g xs)",
     parameters="g",
     when=["associative f", "commutative f", "invertible g", "length xs == source(g)"],
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (reverse(8),))],
     law="reduce f z = reduce f z . reorder, for an order that names every element once.",
 )
 
@@ -104,6 +116,7 @@ reduce_stride = rule(
     "reduce@k f z xs -> reduce@k f z (reindex (stride(s, length xs)) xs)",
     parameters="s",
     when=["s | length xs", "associative f", "commutative f"],
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (4,))],
     law="reduce-reorder with elements that lie s apart brought together.",
 )
 
@@ -113,6 +126,7 @@ partial_reduce_reorder = rule(
        -> reduce@k f z (map@m (reduce@l f e) (split n (reindex (stride(s, length xs)) xs)))""",
     parameters="s",
     when=["s | length xs", "associative f", "commutative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). reduce (+) 0 (map (reduce (+) 0) (split 2 xs))", (4,))],
     law="partialReduce n f e . reorder gives other partial results with the same total.",
 )
 
@@ -121,6 +135,7 @@ partial_reduce_split = rule(
     "map@a (reduce@k f e) (split n xs) -> join (map@a.block (λb. map@a.tile (reduce@k f e) (split n b)) (split m xs))",
     parameters="m",
     when=["n | m", "m | length xs"],
+    examples=[Example("λ (xs : 8.f32). map (reduce (+) 0) (split 2 xs)", (4,))],
     law="partialReduce n f e = J . *(partialReduce n f e) . S m",
 )
 
@@ -130,6 +145,7 @@ partial_reduce_step = rule(
        -> map@a (reduce@k f e) (split (m // n) (map@a.step (reduce@k.step f e) (split n xs)))""",
     parameters="n",
     when=["n | m", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). map (reduce (+) 0) (split 4 xs)", (2,))],
     law="""One level of a tree: blocks of m are blocks of m / n partial results of n elements. Repeated it is
     iterate (partialReduce n), written out, as iterate keeps the type.""",
 )
@@ -141,6 +157,7 @@ reduce_lanes = rule(
                                              (replicate n e) (split n {_FILLED}))""",
     parameters="n",
     when=["n >= 1", "associative f", "commutative f", "neutral e f"],
+    examples=[Example("λ (xs : 7.f32). reduce (+) 0 xs", (4,))],
     law="n partial results side by side: lane i takes the elements i, i + n, i + 2 n, ..",
 )
 
@@ -154,5 +171,6 @@ scan_blocked = rule(
     parameters="n",
     defaults={"memory": HEAP},
     when=["n | length xs", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (4,))],
     law="Scans of the blocks; the scan of their totals; and what came before it added to each block.",
 )

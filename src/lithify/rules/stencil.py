@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithify.arith import Expr, ceil_div, maximum
 from lithify.rewrite.notation import formula_function
-from lithify.rewrite.rule import rule
+from lithify.rewrite.rule import Example, rule
 
 
 @formula_function
@@ -20,6 +20,7 @@ slide_tile = rule(
     "slide n s xs -> join (map (slide n s) (slide u (u + s - n) xs))",
     parameters="u",
     when=["u >= n", "s | (u + s - n)", "(u + s - n) | (((length xs - n) // s + 1) * s)", "u <= length xs"],
+    examples=[Example("λ (xs : 10.f32). map (reduce (+) 0) (slide 3 1 xs)", (6,))],
     law="""Overlapped tiling: tiles of u elements that share n - s elements with the next. A tile holds v / s windows,
     for v = u + s - n; the tiles hold all windows, and no window twice, when v / s divides their number.""",
 )
@@ -30,12 +31,40 @@ slide_tile_any = rule(
                               (pad 0 (tile_padding(length xs, n, s, u)) clamp xs))))""",
     parameters="u",
     when=["u >= n", "s | (u + s - n)", "length xs >= 1"],
+    examples=[Example("λ (xs : 11.f32). map (reduce (+) 0) (slide 3 1 xs)", (6,))],
     law="slide-tile for any number of windows: the array is lengthened to whole tiles, and the extra windows left out.",
+)
+
+slide_tile_2d = rule(
+    "slide-tile-2d",
+    """map T (slide n s (map (slide m r) X))
+       -> join (map (λR. map join (T R)) (map (map (λt. map T (slide n s (map (slide m r) t))))
+                (map T (slide u (u + s - n) (map (slide w (w + r - m)) X)))))""",
+    parameters="u w",
+    when=[
+        "u >= n",
+        "s | (u + s - n)",
+        "(u + s - n) | (((length X - n) // s + 1) * s)",
+        "u <= length X",
+        "w >= m",
+        "r | (w + r - m)",
+        "(w + r - m) | (((width X - m) // r + 1) * r)",
+        "w <= width X",
+    ],
+    law="""slide-tile in both dimensions: windows n x m in tiles of u x w elements, and the rows of windows put together
+    again. Three dimensions are slide-tile once more around it.""",
+    examples=[
+        Example(
+            "λ (X : 6.6.f32). map (map (λw. reduce (+) 0 (join w))) (map transpose (slide 3 1 (map (slide 3 1) X)))",
+            (4, 4),
+        )
+    ],
 )
 
 slide_split = rule(
     "slide-split",
     "split k (slide n s xs) -> map (slide n s) (slide (s * (k - 1) + n) (s * k) xs)",
+    examples=[Example("λ (xs : 10.f32). split 4 (slide 3 1 xs)")],
     law="""Blocks of k windows are the windows of longer windows, s k apart. (The form with length k + n - s and step k
     is right only for s = 1.)""",
 )
@@ -44,6 +73,7 @@ slide_split_back = rule(
     "slide-split-back",
     "map (slide n s) (slide u v xs) -> split (v // s) (slide n s xs)",
     when=["u >= n", "s | v", "u == v - s + n"],
+    examples=[Example("λ (xs : 10.f32). map (slide 3 1) (slide 6 4 xs)")],
     law="slide-split backwards.",
 )
 
@@ -51,6 +81,7 @@ slide_rotate = rule(
     "slide-rotate",
     "slide n s xs -> drop (n - 1) (scan (λw x. concat (drop 1 w) (singleton x)) (take n xs) xs)",
     when=["s == 1", "n >= 1"],
+    examples=[Example("λ (xs : 8.f32). map (reduce (+) 0) (slide 3 1 xs)")],
     law="""A window moves on by one element: what it holds is kept (in registers, or in a circular buffer of rows) and
     each element is read once. The first n - 1 states are not full windows.""",
 )
@@ -59,6 +90,7 @@ reduce_window_rows = rule(
     "reduce-window-rows",
     "reduce@k f z (join X) -> reduce@k.rows (λacc row. f acc (reduce@k.columns f e row)) z X",
     when=["associative f", "neutral e f"],
+    examples=[Example("λ (W : 3.3.f32). reduce (+) 0 (join W)")],
     law="A reduction over a window of rows: each row by itself, then the rows.",
 )
 
@@ -68,6 +100,12 @@ separate_convolution = rule(
        -> reduce (λacc q. add acc (mul q.0 q.1)) z
                  (zip u (map (λrow. reduce (λacc p. add acc (mul p.0 p.1)) o (zip v row)) X))""",
     when=["reassociable z", "zero o z", "length X == length u", "width X == length v"],
+    examples=[
+        Example(
+            "λ (u : 3.f32) (v : 3.f32) (W : 3.3.f32). "
+            "reduce (λacc p. acc + p.0 * p.1) 0 (zip (join (map (λa. map (λb. a * b) v) u)) (join W))"
+        )
+    ],
     law="""Weights that are the products of a column u and a row v: first along the rows, then across them. Sums and
     products are reassociated, and the factor u of each row is taken out of its sum.""",
 )
