@@ -12,6 +12,7 @@ from lithify.kernel import ir
 from lithify.kernel.evaluator import run
 from lithify.kernel.passes import PIPELINE
 from lithify.kernel.passes.barriers import insert_barriers
+from lithify.kernel.passes.formulas import formulas
 from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.reuse import reuse_memory
 from lithify.kernel.passes.sharing import share_with_threads
@@ -223,9 +224,7 @@ def clean_nest(block: ir.Block, loads: int) -> bool:
 
 
 def _guards(block: ir.Block) -> bool:
-    from lithify.kernel.passes.splitting import _formulas
-
-    return any(is_condition for _, is_condition in _formulas(block))
+    return any(is_condition for _, is_condition in formulas(block))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 37])

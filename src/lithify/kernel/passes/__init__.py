@@ -10,6 +10,7 @@ from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.reuse import reuse_memory
 from lithify.kernel.passes.sharing import share_with_threads
 from lithify.kernel.passes.splitting import split_index_sets
+from lithify.kernel.passes.versioning import version_symbolic_loops
 
 Pass = Callable[[ir.Program], ir.Program]
 
@@ -18,6 +19,7 @@ PIPELINE: tuple[Pass, ...] = (
     share_with_threads,
     # Cuts loops at the edges of padding and partial tiles; what it tests in front of a body is implied inside.
     split_index_sets,
+    version_symbolic_loops,
     drop_implied_conditions,
     # Smaller local memory: more groups at a time. Before the barriers, which the sharing may need more of.
     reuse_memory,

@@ -9,13 +9,13 @@ part would be less than half are left alone, and so are vectors and hardware ind
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from lithify.arith import Expr, Variable, as_variable, const, var
-from lithify.arith.atoms import Atom, Min
+from lithify.arith.atoms import Min
 from lithify.kernel import ir
-from lithify.kernel.walk import Substitution, blocks_of, statements, with_blocks
+from lithify.kernel.passes.formulas import formulas, minima
+from lithify.kernel.walk import Substitution, statements, with_blocks
 from lithify.lang.levels import LevelKind
 
 _LARGEST_BODY = 1000  # statements; a longer body is not copied
@@ -84,8 +84,8 @@ def _main_part(loop: ir.Loop, last: int) -> tuple[int, int] | None:
     """First and last iteration of the part in which conditions hold, if cutting there is worth it."""
     first, final = 0, last
     seen: set[tuple[Expr, bool]] = set()
-    minima: set[Min] = set()
-    for formula, is_condition in _formulas(loop.body):
+    choices: set[Min] = set()
+    for formula, is_condition in formulas(loop.body):
         if (formula, is_condition) in seen or loop.variable not in formula.variables():
             continue
         seen.add((formula, is_condition))
@@ -93,8 +93,8 @@ def _main_part(loop: ir.Loop, last: int) -> tuple[int, int] | None:
             a, b = _where_implied(formula, loop.variable, last)
             if a <= b:
                 first, final = max(first, a), min(final, b)
-        minima.update(_minima(formula))
-    for minimum in minima:
+        choices.update(minima(formula))
+    for minimum in choices:
         difference = minimum.right - minimum.left
         if loop.variable in difference.variables():
             a, b = max(
@@ -119,48 +119,3 @@ def _where_implied(condition: Expr, variable: Variable, last: int) -> tuple[int,
     if factor > 0:
         return max(0, -(least // factor)), last
     return 0, min(last, least // -factor)
-
-
-def _minima(formula: Expr) -> Iterator[Min]:
-    for monomial, _ in formula.terms:
-        for atom in monomial:
-            yield from _minima_of_atom(atom)
-
-
-def _minima_of_atom(atom: Atom) -> Iterator[Min]:
-    if isinstance(atom, Min):
-        yield atom
-    for part in atom.parts():
-        yield from _minima(part)
-
-
-def _formulas(block: ir.Block) -> Iterator[tuple[Expr, bool]]:
-    """All index formulas of a block, each with: is it a condition?"""
-    for statement in block:
-        match statement:
-            case ir.Store(_, index, value, guard) | ir.AtomicUpdate(_, _, index, value, guard):
-                yield from ((e, False) for e in index)
-                yield from ((e, True) for e in guard)
-                yield from _formulas_of_value(value)
-            case ir.If(guard, _, _):
-                yield from ((e, True) for e in guard)
-        for inner in blocks_of(statement):
-            yield from _formulas(inner)
-
-
-def _formulas_of_value(value: ir.Value) -> Iterator[tuple[Expr, bool]]:
-    match value:
-        case ir.Load(_, index, guard, fill):
-            yield from ((e, False) for e in index)
-            yield from ((e, True) for e in guard)
-            if fill is not None:
-                yield from _formulas_of_value(fill)
-        case ir.Apply(_, operands, _):
-            for operand in operands:
-                yield from _formulas_of_value(operand)
-        case ir.Choose(guard, then, otherwise):
-            yield from ((e, True) for e in guard)
-            yield from _formulas_of_value(then)
-            yield from _formulas_of_value(otherwise)
-        case ir.IndexValue(index, _):
-            yield index, False

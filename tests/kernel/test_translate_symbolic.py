@@ -1,0 +1,136 @@
+"""Kernels for any size: one translation, run at many sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lithify.arith import ceil_div, size
+from lithify.evaluate import evaluate
+from lithify.kernel import ir
+from lithify.kernel.evaluator import run
+from lithify.kernel.passes import PIPELINE
+from lithify.kernel.passes.formulas import formulas, minima
+from lithify.kernel.translate import translate
+from lithify.kernel.walk import statements
+from lithify.lang.build import (
+    add,
+    join,
+    launch,
+    map_,
+    mul,
+    pad,
+    pad_mode,
+    param,
+    proj,
+    reduce_,
+    scan,
+    slide,
+    split,
+    take,
+    transpose,
+    zip_,
+)
+from lithify.lang.levels import PAR, SEQ, UNROLL, VEC
+from lithify.lang.scalars import f32
+from lithify.lang.term import Term
+from lithify.lang.types import Array, Type
+from tests.kernel.translated import ZERO, L, flat, parameters_of, random_value, rejected
+
+N, K = size("n"), size("k")
+X = param("x", Array(N, f32))
+MATRIX = param("m", Array(N, Array(K, f32)))
+LENGTHS = (1, 2, 7, 8, 9, 16, 64, 65)
+
+
+def concrete(type_: Type, sizes: dict[str, int]) -> Type:
+    if isinstance(type_, Array):
+        length = type_.size.evaluate({v: sizes[v.name] for v in type_.size.variables()})
+        return Array(int(length), concrete(type_.element, sizes))
+    return type_
+
+
+def check(term: Term, *, passes: Any = PIPELINE, **lengths: tuple[int, ...]) -> ir.Program:
+    """Compare one translated program with the term at several sizes (the n-th of each together)."""
+    parameters = parameters_of(term)
+    program = translate(term, parameters, passes=passes)
+    assert {v.name for v in program.sizes} == set(lengths)
+    for each in zip(*lengths.values(), strict=True):
+        sizes = dict(zip(lengths, each, strict=True))
+        rng = np.random.default_rng(1)
+        given = {p["name"]: random_value(concrete(p.type, sizes), rng) for p in parameters}
+        leaves = [leaf for p in parameters for leaf in flat(given[p["name"]])]
+        inputs = {b.name: leaf for b, leaf in zip(program.parameters, leaves, strict=True)}
+        results = run(program, inputs, sizes=sizes)
+        for result, wanted in zip(results, flat(evaluate(term, given, sizes=sizes)), strict=True):
+            np.testing.assert_allclose(result, wanted)
+    return program
+
+
+def blocks(width: int, x: Term = X) -> Term:
+    """x in blocks of a width, with copies of the last element where it ends."""
+    return split(width, pad_mode("clamp", 0, ceil_div(N, width) * width - N, x))
+
+
+@pytest.mark.parametrize("level", [SEQ, PAR, L("global0")], ids=str)
+def test_maps(level: Any) -> None:
+    check(map_(lambda e: mul(e, e), X, level), n=LENGTHS)
+    check(map_(lambda r: reduce_(add, ZERO, r, SEQ), MATRIX, level), n=(1, 3, 70), k=(1, 5, 3))
+
+
+def test_a_launch_of_any_size() -> None:
+    check(launch((4,), (8,), map_(lambda e: mul(e, e), X, L("global0"))), n=LENGTHS)
+    rejected(map_(lambda e: e, X, L("item0")), "must be a constant number")
+
+
+@pytest.mark.parametrize("outer", [SEQ, PAR], ids=str)
+def test_the_full_blocks_of_a_vector_have_no_mask(outer: Any) -> None:
+    squares = take(N, join(map_(lambda b: map_(lambda e: mul(e, e), b, VEC), blocks(8), outer)))
+    program = check(squares, n=LENGTHS)
+    (test,) = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.If)]
+    assert not any(is_condition or list(minima(f)) for f, is_condition in formulas(test.body))
+    check(squares, n=LENGTHS, passes=())
+
+
+def test_blocks_of_a_group() -> None:
+    check(take(N, join(map_(lambda b: map_(lambda e: mul(e, e), b, L("item0")), blocks(8), L("group0")))), n=LENGTHS)
+
+
+def test_reductions() -> None:
+    check(reduce_(add, ZERO, X, SEQ), n=LENGTHS)
+    check(scan(add, ZERO, X, SEQ), n=LENGTHS)
+    padded = split(8, pad(0, ceil_div(N, 8) * 8 - N, ZERO, X))
+    check(reduce_(add, ZERO, map_(lambda r: r, join(padded)), SEQ), n=LENGTHS)
+    lanes = reduce_(
+        lambda acc, v: map_(lambda p: add(proj(0, p), proj(1, p)), zip_(acc, v), VEC),
+        map_(lambda _: ZERO, take(8, param("z", Array(8, f32))), VEC),
+        padded,
+        SEQ,
+    )
+    check(reduce_(add, ZERO, lanes, SEQ), n=LENGTHS)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "mirror", "wrap", "fill"])
+@pytest.mark.parametrize("outer", [SEQ, PAR], ids=str)
+def test_stencils(mode: str, outer: Any) -> None:
+    padded = pad(1, 1, ZERO, X) if mode == "fill" else pad_mode(mode, 1, 1, X)
+    windows = slide(3, 1, padded)
+    check(map_(lambda w: reduce_(add, ZERO, w, UNROLL), windows, outer), n=LENGTHS)
+    nested = map_(
+        lambda r: map_(lambda w: reduce_(add, ZERO, w, UNROLL), slide(3, 1, pad(1, 1, ZERO, r)), SEQ),
+        transpose(MATRIX),
+        outer,
+    )
+    check(nested, n=(1, 2, 9), k=(3, 1, 4))
+
+
+@pytest.mark.parametrize("mode", ["clamp", "fill"])
+def test_stencils_in_vectors(mode: str) -> None:
+    padded = pad(1, 1, ZERO, X) if mode == "fill" else pad_mode(mode, 1, 1, X)
+    windows = slide(3, 1, padded)
+    extra = ceil_div(N, 4) * 4 - N
+    tiles = split(4, pad_mode("clamp", 0, extra, windows))
+    total = map_(lambda t: map_(lambda w: reduce_(add, ZERO, w, UNROLL), t, VEC), tiles, PAR)
+    check(take(N, join(total)), n=LENGTHS)
