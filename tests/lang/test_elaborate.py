@@ -304,6 +304,16 @@ def test_deep_nesting_is_linear() -> None:
     assert calls == 1
 
 
+def test_nesting_that_is_too_deep_is_an_error() -> None:
+    with pytest.raises(ParseError, match="nested too deeply"):
+        parse_expression("(" * 2000 + "x" + ")" * 2000)
+    lets = " in ".join(f"let x{i + 1} = x{i} * x{i}" for i in range(110))
+    with pytest.raises(LithifyError, match="nested too deeply"):
+        read_text(f"p = λ x0. {lets} in x110" + " + 1" * 200)["p"].elaborate([f64])
+    with pytest.raises(LithifyError, match="nested too deeply"):
+        term("a" + " + a" * 2000)
+
+
 def test_errors_of_built_terms_have_no_place() -> None:
     with pytest.raises(LithifyError) as caught:
         b.split(5, ENVIRONMENT["xs"])

@@ -63,7 +63,11 @@ def elaborate(
     in size position are size variables. Raises ParseError for unknown names and TypeMismatch, located in the text.
     """
     elaborator = Elaborator(sizes, attributes)
-    return elaborator.value(expression, ChainMap({name: as_value(v) for name, v in (environment or {}).items()}))
+    scope: Scope = {name: as_value(value) for name, value in (environment or {}).items()}
+    try:
+        return elaborator.value(expression, scope)
+    except RecursionError:
+        raise too_deep() from None
 
 
 def elaborate_term(
@@ -96,6 +100,11 @@ def python_function(function: Callable[..., Term]) -> FunctionValue:
     arity = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
     name = getattr(function, "__name__", "function")
     return FunctionValue(name, arity, lambda *arguments: function(*[as_term(a) for a in arguments]))
+
+
+def too_deep() -> TypeMismatch:
+    """The error of a program that nests more deeply than it can be followed."""
+    return TypeMismatch("nested too deeply", hint="write the repetition as a map, reduce or iterate")
 
 
 class Sizes:

@@ -17,7 +17,7 @@ from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
 from lithify.lang.coerce import as_term, call, lambda_of, operate
-from lithify.lang.elaborate import Elaborator
+from lithify.lang.elaborate import Elaborator, too_deep
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator, Typing
 from lithify.lang.parser import parse
@@ -172,6 +172,8 @@ class Definition:
         elaborator = Elaborator(sizes)
         try:
             return self._elaborate(elaborator, arguments)
+        except RecursionError:
+            raise too_deep().located(str(self.syntax.span)) from None
         except TypeMismatch as error:
             if elaborator.sizes.unbound:
                 raise self._unbound(elaborator) from error

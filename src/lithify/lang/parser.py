@@ -6,7 +6,8 @@ application. A lambda, `let` and `if` extend as far as they can.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from lithify.lang.errors import ParseError
 from lithify.lang.lexer import (
@@ -72,27 +73,30 @@ PROPERTIES = ("associative", "commutative", "idempotent")
 
 def parse_expression(text: str | Source, name: str = "<text>") -> Expression:
     """The expression that a text holds; raises ParseError with line, caret and what was expected."""
-    parser = Parser(_source(text, name))
-    result = parser.expression()
-    parser.expect_end()
-    return result
+    return _whole(text, name, Parser.expression)
 
 
 def parse_type(text: str | Source, name: str = "<type>") -> TypeSyntax:
     """The type that a text holds: `n.k.f32`, `(f32, idx[n])`, `f32 -> n.f32`."""
-    parser = Parser(_source(text, name))
-    result = parser.type()
-    parser.expect_end()
-    return result
+    return _whole(text, name, Parser.type)
 
 
 def parse(text: str | Source, name: str = "<text>") -> list[Declaration]:
     """The declarations of a file, in order."""
-    return Parser(_source(text, name)).declarations()
+    return _whole(text, name, Parser.declarations)
 
 
-def _source(text: str | Source, name: str) -> Source:
-    return Source(text, name) if isinstance(text, str) else text
+_T = TypeVar("_T")
+
+
+def _whole(text: str | Source, name: str, nonterminal: Callable[[Parser], _T]) -> _T:
+    parser = Parser(Source(text, name) if isinstance(text, str) else text)
+    try:
+        result = nonterminal(parser)
+    except RecursionError:
+        parser.fail("nested too deeply")
+    parser.expect_end()
+    return result
 
 
 class Parser:

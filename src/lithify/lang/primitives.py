@@ -391,9 +391,21 @@ def _at_level(name: str, level: Level) -> FunctionValue:
     return FunctionValue(name, 1, start)
 
 
+def _partial_reduce(resolve: Resolve | None) -> FunctionValue:
+    """`partialReduce n f z xs`; without n, as the slides write it, all elements are one part."""
+
+    def start(first: Value) -> Value:
+        whole = isinstance(first, FunctionValue)
+        return call(PRIMITIVES["reduce" if whole else "partialReduce"].function(resolve), first)
+
+    return FunctionValue("partialReduce", 1, start)
+
+
 def builtin(name: str, resolve: Resolve | None = None) -> Value | None:
     """The meaning of a name that the program does not define: a primitive, an operator, a slide's name; or None."""
     name = ALIASES.get(name, name)
+    if name == "partialReduce":
+        return _partial_reduce(resolve)
     if name in PRIMITIVES:
         return PRIMITIVES[name].function(resolve)
     if name in LEVELS:
