@@ -36,9 +36,7 @@ _MACROS = """#ifdef _OPENMP
 #define ATOMIC
 #define CRITICAL
 #endif
-#if defined(__clang__)
-#define LANES _Pragma("clang loop vectorize(enable)")
-#elif defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__clang__)
 #define LANES _Pragma("GCC ivdep")
 #else
 #define LANES
