@@ -37,6 +37,8 @@ def derive_program(
     """Print a derivation: the names of the steps, or what each rewrites, or the whole program after each."""
     if strategy is not None and replay is not None:
         raise LithifyError("--strategy and --replay exclude each other: a derivation says every step")
+    if save is not None and not Path(save).resolve().parent.is_dir():
+        raise LithifyError(f"{save} cannot be written: there is no directory {Path(save).parent}")
     program: Program = find_program(reference).by(strategy)
     if device is not None:
         program = program.on(device)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lithify.lang.errors import TypeMismatch
 from lithify.program.arguments import Described, decide, type_of_syntax
 
 if TYPE_CHECKING:
@@ -55,7 +56,15 @@ class TextSource:
 
     @cached_property
     def annotated(self) -> bool:
-        return all(type_ is not None for type_ in _annotations(self.text.module[self.name]))
+        definition = self.text.module[self.name]
+        written = _annotations(definition)
+        if written:
+            return None not in written
+        try:
+            definition.elaborate(None)
+        except TypeMismatch:
+            return False  # point-free: it takes arguments that have no names
+        return True
 
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         return f"{self.text.digest} {self.name}"

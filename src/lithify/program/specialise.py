@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lithify.arith import ArithError
+from lithify.lang.errors import TypeMismatch
 from lithify.program.arguments import Described, Structure, flatten, nest, returner, structure_of
 from lithify.program.sources import Sizes, Source
 
@@ -63,7 +65,10 @@ class Specialisation:
     @cached_property
     def elaborated(self) -> Elaborated:
         """Level 1: the program. Raises TypeMismatch, UnboundSize, ParseError."""
-        return self.source.elaborate(self.described, self.sizes)
+        try:
+            return self.source.elaborate(self.described, self.sizes)
+        except ArithError as error:  # a size of 0 or less where there cannot be one
+            raise TypeMismatch(f"{self.source.name}: {error}") from error
 
     @cached_property
     def lowered(self) -> Lowered:

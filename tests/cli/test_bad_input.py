@@ -1,0 +1,174 @@
+"""Bad input of every kind: one message that says what and where, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+XS = ("--arg", "xs.npy")
+
+# (arguments, what the message must say)
+BAD: list[tuple[tuple[str, ...], str]] = [
+    # the command line itself
+    (("frobnicate",), "frobnicate"),
+    (("run",), "PROGRAM"),
+    (("run", "total.lift", "--frobnicate"), "--frobnicate"),
+    (("run", "total.lift", "--seed", "many"), "--seed"),
+    # the program
+    (("run", "missing.lift", *XS), r"no file missing\.lift.*has .*total\.lift"),
+    (("run", "nowhere/missing.lift"), "no directory nowhere"),
+    (("run", "latin.lift", *XS), "UTF-8"),
+    (("run", "total.lift:totl", *XS), "defines no totl.*did you mean total"),
+    (("run", "total.lift:wholly-other", *XS), "it defines total"),
+    (("run", "programs.lift", *XS), "defines 6 programs.*say which: programs.lift:"),
+    (("run", "empty.lift"), "defines no program"),
+    (("run", "total"), r"no program.*FILE\.lift"),
+    (("run", "total:total"), r"no module total.*did you mean total\.lift"),
+    (("run", "no_such_module:f"), "no module no_such_module"),
+    (("run", "json:dumps"), "json:dumps is a function.*lithify.program"),
+    (("run", "json:nope"), "json has no nope"),
+    (("run", "lithify.operators.image:harriss"), "defines no harriss.*did you mean harris"),
+    # its text
+    (("run", "broken.lift:f", *XS), r"never closed\nbroken\.lift, line 1, column 11:\n    f = .*\n {14}\^"),
+    (("run", "unknown.lift", *XS), r"unknown name `nope`.*unknown\.lift, line 1, column 16.*\^\^\^\^"),
+    (("check", "broken.lift"), r"line 1, column 11"),
+    # how arguments are written
+    (("run", "total.lift"), "no argument is given for xs.*total takes xs"),
+    (("run", "programs.lift:dot", *XS), "no argument is given for ys"),
+    (("run", "total.lift", "--arg", "zs=xs.npy"), "no parameter zs.*takes xs"),
+    (("run", "total.lift", *XS, "--arg", "xs=xs.npy"), "given twice"),
+    (("run", "total.lift", "--arg", "xs=xs.npy", "--arg", "xs=xs.npy"), "xs is given twice"),
+    (("run", "programs.lift:dot", "--arg", "xs=xs.npy", "--arg", "xs.npy"), "has no name, but follows"),
+    (("run", "total.lift", *XS, *XS), "too many arguments for `total`: 2 given"),
+    (("run", "total.lift", "--arg", ""), "no argument"),
+    (("run", "total.lift", "--arg", "!?"), r"`!\?` is no argument.*random:1024x512,f32"),
+    (("run", "total.lift", "--arg", "hello"), "`hello` is no argument"),
+    (("run", "total.lift", "--arg", "6.f32"), "is a type, a value is needed.*random:6,f32"),
+    # made data
+    (("run", "total.lift", "--arg", "random:6,f33"), "no scalar type `f33`.*did you mean"),
+    (("run", "total.lift", "--arg", "random:6,quux"), "no scalar type `quux`.*the types are"),
+    (("run", "total.lift", "--arg", "random:nan,f32"), "`nan`.*not a length"),
+    (("run", "total.lift", "--arg", "random:-3,f32"), "`-3`.*not a length"),
+    (("run", "total.lift", "--arg", "random:2.5,f32"), r"`2\.5`.*not a length"),
+    (("run", "total.lift", "--arg", "random:,f32"), "``.*not a length"),
+    (("run", "total.lift", "--arg", "random:1000000x100000000,f32"), "more than fit"),
+    # files
+    (("run", "total.lift", "--arg", "ys.npy"), r"no file ys\.npy.*did you mean xs\.npy"),
+    (("run", "total.lift", "--arg", "nowhere/xs.npy"), "no directory nowhere"),
+    (("run", "total.lift", "--arg", "text.npy"), r"text\.npy cannot be read"),
+    (("run", "total.lift", "--arg", "cut.npy"), r"cut\.npy cannot be read"),
+    (("run", "total.lift", "--arg", "objects.npy"), r"objects\.npy cannot be read"),
+    (("run", "total.lift", "--arg", "notes.txt"), "neither a .npy file nor an image"),
+    (("run", "programs.lift:invert", "--arg", "text.png"), r"text\.png is not an image"),
+    (("run", "programs.lift:invert", "--arg", "grey.png,f33"), "no scalar type `f33`"),
+    (("run", "total.lift", "--arg", "missing.png"), r"no file missing\.png"),
+    # types that do not fit
+    (("run", "programs.lift:dot", *XS, "--arg", "doubles.npy"), r"f32.*f64"),
+    (("run", "programs.lift:dot", *XS, "--arg", "random:7,f32"), r"6.*7.*programs\.lift, line 2"),
+    (("run", "programs.lift:scal", "--arg", "2", "--arg", "doubles.npy"), r"f32.*f64|f64.*f32"),
+    (("run", "programs.lift:invert", *XS), r"programs\.lift, line 4"),
+    (("run", "programs.lift:invert", "--arg", "2.5"), "array"),
+    (("run", "total.lift", "--arg", "xs.npy,bool"), "bool"),
+    (("run", "programs.lift:scal", "--arg", "xs.npy", *XS), r"6\.f32"),
+    (("run", "programs.lift:scal", "--arg", "2.5,i32", *XS), "2.5 is not a value of i32"),
+    (("run", "programs.lift:scal", "--arg", "300,i8", *XS), "300 is not a value of i8"),
+    (("run", "programs.lift:scal", "--arg", "1+2j,f32", *XS), "is not a value of f32"),
+    # sizes
+    (("run", "programs.lift:blocks", *XS), "not known: blockSize.*--size blockSize="),
+    (("run", "programs.lift:blocks", *XS, "--size", "blockSize=nan"), "blockSize=nan: a size is a whole number"),
+    (("run", "programs.lift:blocks", *XS, "--size", "blockSize=-2"), "blockSize=-2: a size is a whole number"),
+    (("run", "programs.lift:blocks", *XS, "--size", "blockSize=1.5"), "a size is a whole number"),
+    (("run", "programs.lift:blocks", *XS, "--size", "3"), "--size 3 has no name"),
+    (("run", "programs.lift:blocks", *XS, "--size", "blockSize=2", "--size", "blockSize=3"), "given twice"),
+    (("run", "programs.lift:blocks", *XS, "--size", "blockSize=4"), r"4.*6|6.*4"),
+    (("run", "programs.lift:blocks", *XS, "--size", "blockSize=0"), "cannot divide 6 by 0"),
+    # devices, strategies, targets
+    (("run", "total.lift", *XS, "--device", "gpu"), "no device 'gpu'.*devices of this machine are cpu"),
+    (("run", "total.lift", *XS, "--device", "cpu:3"), "no device 'cpu:3'"),
+    (("run", "total.lift", *XS, "--device", "opencl:99"), "OpenCL device"),
+    (("run", "total.lift", *XS, "--strategy", "reduction-9"), "no strategy named reduction-9.*did you mean"),
+    (("derive", "programs.lift:double", *XS, "--strategy", "reduction-1"), "reduction-1 is for"),
+    (("source", "total.lift", "--target", "fortran", "--arg", "6.f32"), "no target fortran.*opencl"),
+    # results
+    (("run", "total.lift", *XS, "-o", "result.txt"), "result.txt: results are written as"),
+    (("run", "programs.lift:double", *XS, "-o", "nowhere/result.npy"), "no directory nowhere"),
+    (("run", "programs.lift:double", *XS, "-o", "result.png"), r"rows and columns.*6\.f32"),
+    (("run", "programs.lift:double", *XS, "-o", "a.npy", "-o", "b.npy"), "1 result.*2 files"),
+    # derivations, rules
+    (("derive", "total.lift", *XS, "--replay", "missing.json"), r"missing\.json cannot be read"),
+    (("derive", "total.lift", *XS, "--replay", "notes.txt"), "no saved derivation"),
+    (("derive", "total.lift", *XS, "--save", "nowhere/d.json"), "cannot be written"),
+    (("derive", "total.lift", *XS, "--replay", "d.json", "--strategy", "reduction-1"), "exclude each other"),
+    (("rules", "split-joint"), "no rule split-joint.*did you mean split-join"),
+    (("rules", "--family", "frobnication"), "no family frobnication.*fusion"),
+    (("cache", "frobnicate"), "frobnicate"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_bad_input(lithify: Command, arguments: tuple[str, ...], message: str) -> None:
+    outcome = lithify(*arguments)
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert re.search(message, outcome.err, re.DOTALL), outcome.err
+    assert "Traceback" not in outcome.err
+    assert len(outcome.err.splitlines()) <= 24, outcome.err
+
+
+def test_the_users_module_is_broken(lithify: Command, folder: Path) -> None:
+    (folder / "broken_module.py").write_text("import lithify\nx = 1 / 0\n")
+    outcome = lithify("run", "broken_module:f")
+    assert outcome.code == 2
+    assert "ZeroDivisionError" in outcome.err
+    assert "broken_module.py, line 2: x = 1 / 0" in outcome.err
+
+
+def test_a_missing_import_of_the_users_module_is_told(lithify: Command, folder: Path) -> None:
+    (folder / "importing.py").write_text("import no_such_package_at_all\n")
+    outcome = lithify("run", "importing:f")
+    assert outcome.code == 2
+    assert "no_such_package_at_all" in outcome.err
+
+
+def test_a_defect_of_ours_is_one_line(lithify: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lithify.program import Program
+
+    def broken(*_: object, **__: object) -> None:
+        raise AssertionError("the impossible happened")
+
+    monkeypatch.setattr(Program, "__call__", broken)
+    outcome = lithify("run", "total.lift", *XS)
+    assert outcome.code == 1
+    assert "this is a defect of lithify: AssertionError: the impossible happened" in outcome.err
+    assert "LITHIFY_DEBUG=1" in outcome.err
+    assert "Traceback" not in outcome.err
+    monkeypatch.setenv("LITHIFY_DEBUG", "1")
+    with pytest.raises(AssertionError):
+        lithify("run", "total.lift", *XS)
+
+
+def test_not_enough_memory(lithify: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lithify.program import Program
+
+    def hungry(*_: object, **__: object) -> None:
+        raise MemoryError("unable to allocate 9 TiB")
+
+    monkeypatch.setattr(Program, "__call__", hungry)
+    outcome = lithify("run", "total.lift", *XS)
+    assert outcome.code == 2
+    assert "9 TiB" in outcome.err
+
+
+def test_images_without_pillow(lithify: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    outcome = lithify("run", "programs.lift:invert", "--arg", "grey.png")
+    assert outcome.code == 2
+    assert "lithify[images]" in outcome.err
