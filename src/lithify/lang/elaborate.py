@@ -17,8 +17,9 @@ from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
 from lithify.lang.coerce import as_term, call, call_with_element, components, operate, operator_function
 from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
+from lithify.lang.notation import builtin, names
 from lithify.lang.operators import BY_SYMBOL, OPERATORS
-from lithify.lang.primitives import array_literal, at, builtin, names, projection
+from lithify.lang.primitives import array_literal, at, projection
 from lithify.lang.syntax import (
     Annotation,
     Application,
@@ -184,7 +185,7 @@ class Elaborator:
         if found is None:
             found = prelude.value_of(e.name, self)
         if found is None:
-            return Numeral(FreeName(e.name, e.span, (*scope, *names())))
+            return Numeral(FreeName(e.name, e.span, (*scope, *names(), *prelude.definitions())))
         return found.at(e.span) if isinstance(found, FunctionValue) and e.span.shown else found
 
     def section(self, e: Section, scope: Scope) -> Value:

@@ -1,25 +1,22 @@
-"""The primitives as functions over values, made from the patterns' declarations and from small tables of notation.
+"""The primitives as functions over values, made from the patterns' declarations.
 
 A pattern with a signature takes its size attributes first, then its arguments in the order of the signature
-(`split size xs`, `map f xs`, `reduce f z xs`). The slides' names are the same patterns at a level or a memory.
+(`split size xs`, `map f xs`, `reduce f z xs`); the others say here how they are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from lithify.arith import Expr
 from lithify.lang import build, coerce
-from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of, operator_function
+from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction, canonical_variable, index_function, reverse, stride
-from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
-from lithify.lang.operators import OPERATORS
+from lithify.lang.levels import Memory
 from lithify.lang.patterns import PATTERNS, Pattern
-from lithify.lang.scalars import bool_
 from lithify.lang.term import Term, make
 from lithify.lang.types import Array, Function, Tuple, shape_of
 from lithify.lang.values import (
@@ -157,36 +154,33 @@ def _iterate(resolve: Resolve | None, arguments: Arguments, _attributes: Attribu
         return value
 
 
+def to_memory(memory: Memory) -> FunctionValue:
+    """`to[mem]`: of a value, the value written there; of a function, the function whose results are written there."""
+    return FunctionValue(f"to[{memory}]", 1, lambda value: _to(memory, value))
+
+
 def _to(memory: Memory, value: Value) -> Value:
-    """Of a value: written there; of a function: its results are written there."""
     if isinstance(value, FunctionValue):
         f = value
         return FunctionValue(f"to[{memory}] ({f.name})", 1, lambda x: _to(memory, call(f, x)))
-    if coerce.components(value) or isinstance(value, Term | Numeral):
+    if coerce.components(value) or isinstance(value, Term | Numeral | LiteralArray):
         return build.to(memory, as_term(value))
     raise TypeMismatch(f"to[{memory}] takes a value or a function, {describe(value)} given")
 
 
-def _zip(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+def _zip(items: Arguments) -> Value:
     """Scalars among the arrays are repeated."""
-    return build.zip_(*_equally_long(coerce.in_context(arguments), "zip"))
+    items = coerce.in_context(items)
+    arrays = [item.type for item in items if isinstance(item, Term) and isinstance(item.type, Array)]
 
+    def array(item: Value) -> Term:
+        if arrays and isinstance(item, Numeral):
+            return build.replicate(arrays[0].size, coerce.spread(item, arrays[0].element))
+        if arrays and isinstance(item, Term) and not isinstance(item.type, Array | Tuple):
+            return build.replicate(arrays[0].size, item)
+        return as_array(item, "zip")
 
-def _equally_long(items: Arguments, what: str) -> list[Term]:
-    lengths = [item.type.size for item in items if isinstance(item, Term) and isinstance(item.type, Array)]
-    if not lengths:
-        for item in items:
-            as_array(item, what)
-    elements = [build.element_type(i) for i in items if isinstance(i, Term) and isinstance(i.type, Array)]
-    result = []
-    for item in items:
-        if isinstance(item, Numeral):
-            result.append(build.replicate(lengths[0], coerce.spread(item, elements[0])))
-        elif isinstance(item, Term) and not isinstance(item.type, Array | Tuple):
-            result.append(build.replicate(lengths[0], item))
-        else:
-            result.append(as_array(item, what))
-    return result
+    return build.zip_(*map(array, items))
 
 
 def _variadic(
@@ -306,6 +300,13 @@ def _reduction_of_parts(resolve: Resolve | None, arguments: Arguments, attribute
     return build.map_(lambda part: as_term(fold(resolve, (f, initial, part), attributes)), parts)
 
 
+def _swz(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    width = as_size(arguments[0], resolve, "swz").constant
+    if width not in (32, 64, 128):
+        raise TypeMismatch(f"swz takes a width of 128, 64 or 32 bytes, not {describe(arguments[0])}")
+    return build.swz(width, as_array(arguments[1], "swz"))
+
+
 def _untile(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
     """I.J tiles of n.m elements to rows. Tiles in register blocks, n.m.l with l rows in a block, are put back too."""
     tiles = as_array(arguments[0], "untile")
@@ -328,7 +329,7 @@ _OWN = (
     Primitive("pipe", 4, PATTERNS["pipe"].meaning, _pipe),
     Primitive("join", 1, PATTERNS["join"].meaning, _join),
     Primitive("iterate", 3, PATTERNS["iterate"].meaning, _iterate),
-    Primitive("zip", 1, PATTERNS["zip"].meaning, _variadic("zip", lambda items: _zip(None, items, {}))),
+    Primitive("zip", 1, PATTERNS["zip"].meaning, _variadic("zip", _zip)),
     Primitive("concat", 1, PATTERNS["concat"].meaning, _variadic("concat", _concat)),
     Primitive("unzip", 1, PATTERNS["unzip"].meaning, lambda _r, a, _k: build.unzip(as_array(a[0], "unzip"))),
     Primitive("pad", 4, PATTERNS["pad"].meaning, _pad),
@@ -337,6 +338,7 @@ _OWN = (
     Primitive("stride", 1, "the index function that steps s elements at a time", _stride),
     Primitive("reverse", 1, "last element first", _reverse),
     Primitive("scatter", 2, PATTERNS["scatter"].meaning, _scatter),
+    Primitive("swz", 2, PATTERNS["swz"].meaning, _swz),
     Primitive("partialReduce", 4, "reduce parts of n elements: map (reduce f z) . split n", _reduction_of_parts),
     Primitive("untile", 1, "rows of tiles of a matrix, put back together", _untile),
     Primitive("id", 1, "the argument", lambda _r, a, _k: a[0]),
@@ -346,99 +348,15 @@ _OWN = (
     Primitive("length", 1, "the number of elements", lambda _r, a, _k: Numeral(build.length(as_array(a[0], "length")))),
 )  # fmt: skip
 
-_SIZES = {"split": ("size",), "take": ("size",), "drop": ("size",), "replicate": ("size",), "generate": ("size",),
-          "slide": ("size", "step"), "swz": ("width",)}  # fmt: skip
-
-
-def _generic(pattern: Pattern) -> Primitive:
-    if pattern.name == "swz":
-
-        def build_swz(resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
-            width = as_size(arguments[0], resolve, "swz").constant
-            if width not in (32, 64, 128):
-                raise TypeMismatch(f"swz takes a width of 128, 64 or 32 bytes, not {describe(arguments[0])}")
-            return build.swz(width, as_array(arguments[1], "swz"))
-
-        return Primitive("swz", 2, pattern.meaning, build_swz)
-    return _from_signature(pattern, _SIZES.get(pattern.name, ()))
+# the patterns whose notation is their signature, behind their attributes
+_SIZES = {
+    "split": ("size",), "take": ("size",), "drop": ("size",), "replicate": ("size",), "generate": ("size",),
+    "slide": ("size", "step"), "transpose": (), "gather": (),
+}  # fmt: skip
 
 
 PRIMITIVES: dict[str, Primitive] = {
-    p.name: _generic(p) for p in (PATTERNS[n] for n in (*_SIZES, "transpose", "gather"))
-} | {p.name: p for p in _OWN}
+    **{name: _from_signature(PATTERNS[name], sizes) for name, sizes in _SIZES.items()},
+    **{primitive.name: primitive for primitive in _OWN},
+}
 """What text and Python can name, by name; attributes (level, memory, name) are given with `Primitive.function`."""
-
-# ---- the slides' names -----------------------------------------------------------------------------------------------
-
-LEVELS: dict[str, Level] = {
-    "mapSeq": SEQ, "mapUnroll": UNROLL, "mapVec": VEC, "mapPar": PAR,
-    "mapGlobal": Level("global"), "mapWorkgroup": Level("group"), "mapLocal": Level("item"),
-    "mapWarp": Level("warp"), "mapLane": Level("lane"),
-    "mapGlb": Level("global"), "mapWrg": Level("group"), "mapLcl": Level("item"),
-}  # fmt: skip
-MEMORY_NAMES: dict[str, Memory] = {"toGlobal": HEAP, "toLocal": LOCAL, "toPrivate": PRIVATE}
-ALIASES = {"splitVec": "split", "joinVec": "join", "reducePart": "partialReduce"}
-
-
-def _at_level(name: str, level: Level) -> FunctionValue:
-    """`mapLocal f xs` and `mapLocal 1 f xs`."""
-
-    def start(first: Value) -> Value:
-        if isinstance(first, Numeral) and isinstance(first.value, int):
-            return PRIMITIVES["map"].function(level=Level(level.name, first.value))
-        return call(PRIMITIVES["map"].function(level=level), first)
-
-    return FunctionValue(name, 1, start)
-
-
-def _partial_reduce(resolve: Resolve | None) -> FunctionValue:
-    """`partialReduce n f z xs`; without n, as the slides write it, all elements are one part."""
-
-    def start(first: Value) -> Value:
-        whole = isinstance(first, FunctionValue)
-        return call(PRIMITIVES["reduce" if whole else "partialReduce"].function(resolve), first)
-
-    return FunctionValue("partialReduce", 1, start)
-
-
-def builtin(name: str, resolve: Resolve | None = None) -> Value | None:
-    """The meaning of a name that the program does not define: a primitive, an operator, a slide's name; or None."""
-    name = ALIASES.get(name, name)
-    if name == "partialReduce":
-        return _partial_reduce(resolve)
-    if name in PRIMITIVES:
-        return PRIMITIVES[name].function(resolve)
-    if name in LEVELS:
-        return _at_level(name, LEVELS[name])
-    if name in MEMORY_NAMES:
-        memory = MEMORY_NAMES[name]
-        return FunctionValue(name, 1, lambda value: _to(memory, value))
-    if name in ("reduceSeq", "reduceUnroll"):
-        return PRIMITIVES["reduce"].function(resolve, level=SEQ if name == "reduceSeq" else UNROLL)
-    if name in ("scanSeq",):
-        return PRIMITIVES["scan"].function(resolve, level=SEQ)
-    if name in OPERATORS:
-        return operator_function(name)
-    return _constants().get(name)
-
-
-@cache
-def _constants() -> dict[str, Value]:
-    return {
-        "true": build.const(True, bool_),
-        "false": build.const(False, bool_),
-        "inf": Numeral(float("inf")),
-        "nan": Numeral(float("nan")),
-        "pi": Numeral(3.141592653589793),
-        **{mode: PadMode(mode) for mode in ("clamp", "mirror", "wrap")},
-    }
-
-
-def names() -> tuple[str, ...]:
-    """All names that `builtin` knows, for suggestions."""
-    return (*PRIMITIVES, *LEVELS, *MEMORY_NAMES, *ALIASES, *OPERATORS, "reduceSeq", "reduceUnroll", *_constants())
-
-
-def to_memory(memory: Memory) -> FunctionValue:
-    """`to[mem]`."""
-    return FunctionValue(f"to[{memory}]", 1, lambda value: _to(memory, value))

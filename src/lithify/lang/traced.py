@@ -187,10 +187,11 @@ def _attribute(primitive: str, name: str, value: Any) -> Any:
              "pipe": ("slots", "lag", "roles", "name"), "scatter": ("mode",)}.get(primitive, ())  # fmt: skip
     if name not in known:
         raise TypeError(f"{primitive} takes no attribute {name}" + (f"; it has {', '.join(known)}" if known else ""))
-    if isinstance(value, str) and name == "level":
-        return Level.parse(value)
-    if isinstance(value, str) and name == "memory":
-        return Memory.parse(value)
+    if isinstance(value, str) and name in ("level", "memory"):
+        try:
+            return Level.parse(value) if name == "level" else Memory.parse(value)
+        except ValueError as error:
+            raise TypeMismatch(str(error), where=place()) from error
     if name == "mode" and value != "permutation":
         return OPERATORS[value] if isinstance(value, str) else value
     return value
