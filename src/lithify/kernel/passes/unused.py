@@ -1,0 +1,54 @@
+"""Dead code: stores to memory of the program's own that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lithify.kernel import ir
+from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements, with_blocks
+
+
+def drop_unused(program: ir.Program) -> ir.Program:
+    """The program without stores to scratch and temporary buffers that no statement reads, and without these buffers.
+
+    Repeated until nothing changes: what only such stores read is dropped as well. Loops and conditionals that are empty
+    then go too, and so do kernels.
+    """
+    while True:
+        read = frozenset(b for kernel in program.kernels for b in _read(kernel.body))
+        dead = frozenset(b for kernel in program.kernels for b in _written(kernel.body) if b.role != "output") - read
+        if not dead:
+            return program
+        kernels = [_without(kernel, dead) for kernel in program.kernels]
+        temporaries = tuple([b for b in program.temporaries if b not in dead])
+        program = replace(program, kernels=tuple([k for k in kernels if k.body]), temporaries=temporaries)
+
+
+def _written(block: ir.Block) -> Iterator[ir.Buffer]:
+    yield from (s.buffer for s in statements(block) if isinstance(s, ir.Store | ir.AtomicUpdate))
+
+
+def _read(block: ir.Block) -> Iterator[ir.Buffer]:
+    for statement in statements(block):
+        yield from (buffer for buffer, _ in reads_of(statement))
+        if isinstance(statement, ir.Loop):
+            yield from (buffer for buffer, _ in index_accesses((statement.extent,)))
+
+
+def _without(kernel: ir.Kernel, dead: frozenset[ir.Buffer]) -> ir.Kernel:
+    scratch = tuple([b for b in kernel.scratch if b not in dead])
+    return replace(kernel, body=_block(kernel.body, dead), scratch=scratch)
+
+
+def _block(block: ir.Block, dead: frozenset[ir.Buffer]) -> ir.Block:
+    kept: list[ir.Statement] = []
+    for statement in block:
+        if isinstance(statement, ir.Store | ir.AtomicUpdate):
+            if statement.buffer not in dead:
+                kept.append(statement)
+            continue
+        inner = with_blocks(statement, lambda b: _block(b, dead))
+        if not blocks_of(statement) or any(blocks_of(inner)):
+            kept.append(inner)
+    return tuple(kept)
