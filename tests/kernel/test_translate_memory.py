@@ -11,6 +11,7 @@ from lithify.lang.build import (
     add,
     concat,
     drop,
+    instr,
     iterate,
     join,
     launch,
@@ -39,6 +40,7 @@ from lithify.lang.levels import HEAP, INLINE, LOCAL, OUT, PAR, PRIVATE, SEQ, THR
 from lithify.lang.scalars import f32
 from lithify.lang.term import Term
 from lithify.machine import catalogue
+from lithify.machine.host import host
 from tests.kernel.tiles import matmul_by_groups
 from tests.kernel.translated import ZERO, L, M, check, copied, matrix, rejected, vector
 
@@ -292,6 +294,44 @@ def test_what_a_pipe_cannot_do() -> None:
     total = pipe(lambda acc, t: add(acc, reduce_(add, ZERO, t, SEQ)), lambda r: copied(r, SEQ), ZERO,
                  matrix("x", 5, 4), 3)  # fmt: skip
     check(total)
+
+
+# ---- what a device has ---------------------------------------------------------------------------------------------
+
+CPU = host()
+GPU = catalogue.known_models()[0]
+
+
+def test_levels_that_the_device_lacks() -> None:
+    x = vector("x", 6)
+    rejected(map_(square, x, L("global0")), "has no level global0; it has .*seq", device=CPU)
+    rejected(map_(square, x, PAR), "has no level par", device=GPU)
+    check(map_(square, x, PAR), device=CPU)
+    check(map_(square, x, L("global0")), device=GPU)
+
+
+def test_limits_of_a_group() -> None:
+    rejected(map_(square, vector("x", 5000), ITEM), "group of 5000 work-items is larger", device=GPU)
+    check(launch((1,), (64,), map_(square, vector("x", 5000), ITEM)), device=GPU)
+    rows = matrix("x", 3, 100_000)
+    staged = map_(lambda r: let(to(LOCAL, copied(r, ITEM)), lambda s: copied(reindex(reverse(100_000), s), ITEM)), rows,
+                  GROUP)  # fmt: skip
+    rejected(launch((3,), (64,), staged), "needs 400000 bytes of local memory.* has ", device=GPU)
+
+
+class Row:
+    """An instruction that adds two numbers."""
+
+    name = "row"
+
+    def result_type(self, operands: tuple[object, ...]) -> object:
+        return operands[0]
+
+
+def test_instructions_need_a_device_that_has_them() -> None:
+    a = param("a", f32)
+    rejected(instr(Row(), a, a), "no matrix instructions")
+    rejected(map_(lambda e: add(e, instr(Row(), e, e)), vector("x", 4), SEQ), "no matrix instructions")
 
 
 def test_launch_roots_a_kernel() -> None:

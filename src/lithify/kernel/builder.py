@@ -12,7 +12,7 @@ from typing import Any
 from lithify.arith import Expr, Variable, as_variable, ceil_div, const, var
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction
-from lithify.kernel.hardware import Hardware, check_nesting, within_one_item
+from lithify.kernel.hardware import Hardware, check_nesting, missing_level, within_one_item
 from lithify.kernel.places import Acceptor, Environment, Place, Readable, index_scalar, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind, Memory
@@ -272,7 +272,7 @@ class Translator:
         if level.kind in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED):
             return None
         if self.device is not None and not self.device.has_level(level):
-            return f"{self.device} has no level {level}; it has {', '.join(map(str, self.device.levels))}"
+            return missing_level(level, self.device)
         if self.scope.in_sequence and (level.kind is LevelKind.THREADS or level.name in ("group", "global", "cluster")):
             return f"map[{level}] stands below a loop: the whole device would wait for itself in every iteration"
         return check_nesting(level, self.scope.entered)

@@ -95,9 +95,12 @@ def plan_launch(root: Term, device: DeviceModel | None) -> Hardware:
             continue
         if term.type.size.constant != 0:  # an empty map leaves nothing that could use an index
             used.setdefault(level, []).append(term.type.size)
-    launch = _launch_of(root)
     if not used:
         return Hardware()
+    for level in used:
+        if device is not None and not device.has_level(level):
+            raise Rejected(missing_level(level, device))
+    launch = _launch_of(root)
     if launch is not None:
         grid, group = launch["grid"], launch["group"]
     else:
@@ -114,6 +117,11 @@ def plan_launch(root: Term, device: DeviceModel | None) -> Hardware:
             hint="say launch[grid, group] with a smaller group: longer maps become strided loops",
         )
     return _indices(tuple(grid), tuple(group), used, warp_width)
+
+
+def missing_level(level: Level, device: DeviceModel) -> str:
+    """What to say of a level that the device does not have."""
+    return f"{device} has no level {level}; it has {', '.join(map(str, device.levels))}"
 
 
 def _by_dimension(used: dict[Level, list[Expr]], name: str) -> dict[int, Expr]:

@@ -24,6 +24,7 @@ from lithify.kernel import (
 from lithify.kernel.builder import Translator
 from lithify.kernel.passes import PIPELINE, Pass, run
 from lithify.kernel.places import Place, leaves
+from lithify.lang.errors import Rejected
 from lithify.lang.levels import HEAP
 from lithify.lang.term import Term
 from lithify.lang.types import Tuple, Type, sizes_in
@@ -60,7 +61,34 @@ def translate(
     program = ir.Program(
         name, tuple(inputs), result.leaf_buffers, temporaries, tuple(tr.kernels), _sizes(term.type, typed)
     )
-    return run(program, passes)
+    program = run(program, passes)
+    if device is not None:
+        _check_local_memory(program, device)
+    return program
+
+
+def _check_local_memory(program: ir.Program, device: DeviceModel) -> None:
+    """Refuse a kernel whose group needs more local memory than there is."""
+    for kernel in program.kernels:
+        local = [b for b in kernel.scratch if b.memory.name == "local"]
+        if not local:
+            continue
+        needed = sum(_bytes(b) for b in local)
+        available = device.memory("local").bytes
+        if available is not None and needed > available:
+            parts = ", ".join(f"{b.name} {_bytes(b)}" for b in local)
+            raise Rejected(
+                f"a group of {kernel.name} needs {needed} bytes of local memory; {device} has {available}",
+                where=f"in bytes: {parts}",
+                hint="make the tiles smaller, or keep fewer of them in flight",
+            )
+
+
+def _bytes(buffer: ir.Buffer) -> int:
+    count = 1
+    for size in buffer.shape:
+        count *= size.constant or 1
+    return count * buffer.scalar.bytes
 
 
 def _names(base: str, count: int) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 
-from lithify.arith import Expr, Loaded, Variable, const, loaded
+from lithify.arith import Atom, Expr, Loaded, Variable, const, loaded
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction
 
@@ -17,6 +18,22 @@ def loaded_in(index: Expr) -> Iterator[Loaded]:
                 yield atom
             for part in atom.parts():
                 yield from loaded_in(part)
+
+
+def replace_atoms(e: Expr, change: Callable[[Atom], Expr | None]) -> Expr:
+    """The formula with atoms replaced where `change` gives another formula; None goes on inside the atom."""
+    result = const(e.offset)
+    for monomial, coefficient in e.terms:
+        product = const(coefficient)
+        for atom in monomial:
+            replaced = change(atom)
+            if replaced is None:
+                old = atom.parts()
+                parts = tuple([replace_atoms(part, change) for part in old])
+                replaced = atom.expr if all(map(operator.is_, old, parts)) else atom.rebuild(parts)
+            product = product * replaced
+        result = result + product
+    return result
 
 
 def accesses(value: ir.Value) -> Iterator[tuple[ir.Buffer, ir.Index]]:
@@ -219,24 +236,14 @@ class Renaming(Rewriting):
         return (position,)
 
     def expr(self, e: Expr) -> Expr:
-        for atom in loaded_in(e):
-            if atom.buffer in self.buffers:
-                return _reloaded(e, self)
+        if any(atom.buffer in self.buffers for atom in loaded_in(e)):
+            return replace_atoms(e, self._reloaded)
         return e
 
-
-def _reloaded(e: Expr, renaming: Renaming) -> Expr:
-    """The formula with the buffers of its loaded indices replaced."""
-    result = const(e.offset)
-    for monomial, coefficient in e.terms:
-        product = const(coefficient)
-        for atom in monomial:
-            parts = tuple([_reloaded(part, renaming) for part in atom.parts()])
-            if isinstance(atom, Loaded):
-                assert isinstance(atom.buffer, ir.Buffer)
-                index = renaming.index_of(atom.buffer, parts[:-2])
-                product = product * loaded(renaming.buffer(atom.buffer), index, parts[-2], parts[-1])
-            else:
-                product = product * (atom.rebuild(parts) if parts else atom.expr)
-        result = result + product
-    return result
+    def _reloaded(self, atom: Atom) -> Expr | None:
+        if not isinstance(atom, Loaded):
+            return None
+        parts = [replace_atoms(part, self._reloaded) for part in atom.parts()]
+        assert isinstance(atom.buffer, ir.Buffer)
+        index = self.index_of(atom.buffer, tuple(parts[:-2]))
+        return loaded(self.buffer(atom.buffer), index, parts[-2], parts[-1])

@@ -1,4 +1,9 @@
-"""Passes over kernels: what the translation leaves to be decided by the code alone."""
+"""Passes over kernels: what the translation leaves to be decided by the code alone.
+
+Not here, because the targets' compilers do it as well (measured on an 8 x 32 register tile of a matrix multiplication
+through LLVM: no load twice, no address computed twice): common subexpressions, hoisting of invariant loads, strength
+reduction. Nor are the gathers at clamped edges of vectors turned into selections: that was not faster.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lithify.arith import Expr
-from lithify.arith.atoms import Atom, Min
+from lithify.arith import Atom, Expr, Min
 from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lithify.arith import Expr, const, proves
-from lithify.arith.atoms import Atom, Min
+from lithify.arith import Atom, Expr, Min, minimum, proves
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction, guard_loads
-from lithify.kernel.walk import Rewriting
+from lithify.kernel.passes.formulas import minima
+from lithify.kernel.walk import Rewriting, replace_atoms
 
 _MOST_FACTS = 6  # a proof tries combinations of facts
 
@@ -37,29 +37,18 @@ class _Dropping(Rewriting):
             return e
         found = self._known.get(e)
         if found is None:
-            found = self._known[e] = self._resolved(e) if any(map(_has_minimum, _atoms(e))) else e
+            found = self._known[e] = replace_atoms(e, self._resolved) if any(minima(e)) else e
         return found
 
-    def _resolved(self, e: Expr) -> Expr:
-        result = const(e.offset)
-        for monomial, coefficient in e.terms:
-            product = const(coefficient)
-            for atom in monomial:
-                product = product * self._resolved_atom(atom)
-            result = result + product
-        return result
-
-    def _resolved_atom(self, atom: Atom) -> Expr:
-        if not _has_minimum(atom):
-            return atom.expr
-        parts = tuple([self._resolved(part) for part in atom.parts()])
-        if isinstance(atom, Min):
-            left, right = parts
-            if proves(right - left, self.facts):
-                return left
-            if proves(left - right, self.facts):
-                return right
-        return atom.rebuild(parts)
+    def _resolved(self, atom: Atom) -> Expr | None:
+        if not isinstance(atom, Min):
+            return None
+        left, right = (replace_atoms(part, self._resolved) for part in atom.parts())
+        if proves(right - left, self.facts):
+            return left
+        if proves(left - right, self.facts):
+            return right
+        return minimum(left, right)
 
     def guard(self, guard: ir.Guard) -> ir.Guard | None:
         kept = conjunction((), [self.expr(c) for c in guard])
@@ -90,11 +79,3 @@ class _Dropping(Rewriting):
             return body
         otherwise = self.block(statement.otherwise)
         return (ir.If(guard, body, otherwise),) if body or otherwise else ()
-
-
-def _atoms(e: Expr) -> list[Atom]:
-    return [atom for monomial, _ in e.terms for atom in monomial]
-
-
-def _has_minimum(atom: Atom) -> bool:
-    return isinstance(atom, Min) or any(_has_minimum(inner) for part in atom.parts() for inner in _atoms(part))

@@ -15,6 +15,7 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.walk import Renaming, blocks_of, reads_of, statements
 
+_NEVER = 1 << 62
 _SHARED_IN_KERNEL = ("local", "thread")
 
 
@@ -32,7 +33,7 @@ def _kernel(kernel: ir.Kernel) -> ir.Kernel:
     candidates = [b for b in kernel.scratch if b.memory.name in _SHARED_IN_KERNEL]
     if len(candidates) < 2:
         return kernel
-    merged = _merge(candidates, _spans(kernel.body, frozenset(candidates)))
+    merged = _merge(candidates, _until_all_have_read(kernel, _spans(kernel.body, frozenset(candidates))))
     if not merged:
         return kernel
     return replace(kernel, body=Renaming(merged, linear=True).block(kernel.body), scratch=_kept(kernel.scratch, merged))
@@ -77,6 +78,24 @@ def _spans(body: ir.Block, candidates: frozenset[ir.Buffer]) -> dict[ir.Buffer, 
 
     visit(body, ())
     return {buffer: _span(found) for buffer, found in accesses.items()}
+
+
+def _until_all_have_read(kernel: ir.Kernel, spans: dict[ir.Buffer, _Span]) -> dict[ir.Buffer, _Span]:
+    """Local buffers live on until a barrier that stands there anyway, so that sharing storage brings no new one.
+
+    When another buffer is written after the last read of this one, and then read, there is a barrier between the two,
+    and all items have passed it who read that other buffer. So buffers take turns, two by two.
+    """
+    local = {b: span for b, span in spans.items() if b.memory.name == "local"}
+    first_reads: dict[ir.Buffer, int] = {}
+    for number, statement in enumerate(statements(kernel.body), 1):
+        for buffer, _ in reads_of(statement):
+            first_reads.setdefault(buffer, number)
+    result = dict(spans)
+    for buffer, span in local.items():
+        later = [first_reads[b] for b, other in local.items() if other.first >= span.last and b in first_reads]
+        result[buffer] = _Span(span.first, max(span.last, min(later, default=_NEVER) - 1))
+    return result
 
 
 def _span(accesses: list[tuple[int, tuple[_Span, ...]]]) -> _Span:

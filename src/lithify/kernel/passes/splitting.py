@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lithify.arith import Expr, Variable, as_variable, const, var
-from lithify.arith.atoms import Min
+from lithify.arith import Expr, Min, Variable, as_variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.passes.formulas import formulas, minima
 from lithify.kernel.walk import Substitution, statements, with_blocks

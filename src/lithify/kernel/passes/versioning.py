@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lithify.arith import Expr, Variable, proves
-from lithify.arith.atoms import Min
+from lithify.arith import Expr, Min, Variable, proves
 from lithify.kernel import ir
 from lithify.kernel.passes.formulas import formulas, minima
 from lithify.kernel.walk import statements, with_blocks
