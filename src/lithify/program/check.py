@@ -191,7 +191,7 @@ def compare(name: str, found: Values, expected: Values, scalars: Sequence[Scalar
         tolerance = tolerance_of(scalar)
         difference = relative_difference(got, wanted)
         if difference > tolerance:
-            place = np.unravel_index(int(np.argmax(_apart(got, wanted))), got.shape)
+            place = np.unravel_index(int(np.argmax(distance(got, wanted))), got.shape)
             where = f" at [{', '.join(str(int(i)) for i in place)}]" if got.ndim else ""
             text = f"{got[place]} instead of {wanted[place]}{where}"
             text += f" (differs by {difference:.1e}, allowed {tolerance:.0e})"
@@ -214,14 +214,14 @@ def relative_difference(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any])
         return 0.0
     finite = np.abs(wanted[np.isfinite(wanted)].astype(np.complex128 if wanted.dtype.kind == "c" else np.float64))
     scale = float(finite.max()) if finite.size else 1.0
-    return float(_apart(got, wanted).max()) / (scale or 1.0)
+    return float(distance(got, wanted).max()) / (scale or 1.0)
 
 
-def _apart(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def distance(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Elementwise distance; 0 where both are NaN or the same infinity."""
     kind = np.complex128 if "c" in (got.dtype.kind, wanted.dtype.kind) else np.float64
     a, b = got.astype(kind), wanted.astype(kind)
     with np.errstate(invalid="ignore"):
-        distance = np.abs(a - b)
+        apart = np.abs(a - b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(same, 0.0, np.where(np.isnan(distance), math.inf, distance))
+    return np.where(same, 0.0, np.where(np.isnan(apart), math.inf, apart))

@@ -35,8 +35,9 @@ class Text:
     def module(self) -> Definitions:
         """The definitions. Raises ParseError."""
         from lithify.lang.module import read_text
+        from lithify.program.declared import check_declared
 
-        return read_text(self.text, self.name)
+        return read_text(self.text, self.name, check_declared)
 
     @cached_property
     def parameters(self) -> dict[str, list[str]]:
