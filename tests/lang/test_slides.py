@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lithify.evaluate import evaluate
-from lithify.lang import Elaborated, Type, array, read_file, show
+from lithify.lang import Elaborated, Type, array, elaborate_term, parse_expression, read_file, show
+from lithify.lang.build import param
 from lithify.lang.scalars import Scalar, f32, f64
 from lithify.lang.term import contains
 from lithify.lang.types import Array
@@ -36,6 +37,8 @@ def value_of(type_: Type) -> Any:
 def check(program: Elaborated, type_: str, expected: Callable[..., Any]) -> None:
     values = {name: value_of(t) for name, t in program.parameters}
     assert str(program.type) == type_
+    inputs = {name: param(name, t) for name, t in program.parameters}
+    assert elaborate_term(parse_expression(show(program.term)), inputs) is program.term
     np.testing.assert_array_equal(evaluate(program.term, values), expected(*[v.astype(float) for v in values.values()]))
 
 
