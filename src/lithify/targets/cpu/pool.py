@@ -1,8 +1,9 @@
 """The pool of worker threads: one for the process, made when it is first needed.
 
 Worker k stays on the k-th of the process's CPUs, and the caller on the first while it works (its own set of CPUs is
-restored afterwards): a woken thread otherwise shares a core with its waker for tens of milliseconds. A pool does one
-thing at a time; a call that finds it busy runs on its own thread.
+restored afterwards): a woken thread otherwise shares a core with its waker for tens of milliseconds. Pools of fewer
+threads than CPUs are left to the system, so that several processes do not meet on the first CPUs. A pool does one thing
+at a time; a call that finds it busy runs on its own thread.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Pool:
         self._busy = threading.Lock()
         cpus = usable_cpus()
         self._cpus = frozenset(cpus)
-        self._places = cpus if hasattr(os, "sched_setaffinity") and threads <= len(cpus) else []
+        self._places = cpus if hasattr(os, "sched_setaffinity") and threads == len(cpus) else []
         ctypes.c_int64.from_address(self.address + 8 * runtime.THREADS).value = threads
         self._native("lithify_pool_init")(self.address)
         work = self._native("lithify_worker", ctypes.c_int64)
