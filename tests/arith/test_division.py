@@ -157,6 +157,9 @@ def test_exclusive_or():
     assert address // 16 % 8 is swizzled
     assert xor(address % 128, 16 * row) is col * 16 + byte
     assert xor(4 * row, 4 * col) is 4 * swizzled
+    low = xor(var("bit", 2), row) % 2
+    assert (low.lo, low.hi) == (0, 1)
+    assert low // 2 is ZERO
 
 
 @pytest.mark.parametrize("divisor", [0, -3, n - 1, n - m, -n, size("z", 0), var("i", n)])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lithify.arith import atoms, expr
+from lithify.arith import atoms, expr, functions
 
 if TYPE_CHECKING:
-    from lithify.arith.atoms import Floor, Min
+    from lithify.arith.atoms import Floor, Min, Xor
     from lithify.arith.expr import Expr, Monomial, Terms
 
 
@@ -40,12 +40,12 @@ def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
     """Bounds of a sum: interval arithmetic, tightened by the remainders and maxima that are found in it."""
     lo: float = offset
     hi: float = offset
-    related: list[tuple[Floor | Min, int]] | None = None
+    related: list[tuple[Floor | Min | Xor, int]] | None = None
     for m, c in terms:
         if len(m) == 1:
             atom = m[0]
             low, high = atom.lo, atom.hi
-            if isinstance(atom, (atoms.Floor, atoms.Min)):
+            if isinstance(atom, (atoms.Floor, atoms.Min, atoms.Xor)):
                 if related is None:
                     related = []
                 related.append((atom, c))
@@ -68,9 +68,11 @@ def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
 Found = tuple["Expr", int, int, float, float]  # (x, m, c, a, b): m (x - c atom) lies in [a, b]
 
 
-def _relations(atom: Floor | Min, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
+def _relations(atom: Floor | Min | Xor, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
     if isinstance(atom, atoms.Floor):
         return _remainders(atom, k, coefficients)
+    if isinstance(atom, atoms.Xor):
+        return _low_bits(atom, k, coefficients)
     return _extrema(atom, k)
 
 
@@ -104,17 +106,29 @@ def _extrema(atom: Min, k: int) -> list[Found]:
     """a + b - min(a, b) = max(a, b) and a - min(a, b) = max(0, a - b)."""
     a, b = atom.left, atom.right
     found: list[Found] = []
-    for x, c, lo, hi in (
-        (a + b, 1, max(a.lo, b.lo), max(a.hi, b.hi)),
-        (a, 1, max(0, (a - b).lo), max(0, (a - b).hi)),
-        (b, 1, max(0, (b - a).lo), max(0, (b - a).hi)),
+    for x, lo, hi in (
+        (a + b, max(a.lo, b.lo), max(a.hi, b.hi)),
+        (a, max(0, (a - b).lo), max(0, (a - b).hi)),
+        (b, max(0, (b - a).lo), max(0, (b - a).hi)),
     ):
         ends = (_times(-k, lo), _times(-k, hi))
-        found.append((x, -k, c, min(ends), max(ends)))
+        found.append((x, -k, 1, min(ends), max(ends)))
     return found
 
 
-def _without(offset: int, coefficients: dict[Monomial, int], atom: Floor | Min, x: Expr, m: int, c: int) -> Expr | None:
+def _low_bits(atom: Xor, k: int, coefficients: dict[Monomial, int]) -> list[Found]:
+    """xor(a, b) - u xor(floor(a / u), floor(b / u)) lies in [0, u) for powers of two u."""
+    found: list[Found] = []
+    for unit in {abs(c) // abs(k) for c in coefficients.values()}:
+        if unit > 1 and unit & (unit - 1) == 0:
+            high = functions.combine_bits(atom.left // unit, atom.right // unit)
+            found.append((-unit * high, k, -1, min(0, k * (unit - 1)), max(0, k * (unit - 1))))
+    return found
+
+
+def _without(
+    offset: int, coefficients: dict[Monomial, int], atom: Floor | Min | Xor, x: Expr, m: int, c: int
+) -> Expr | None:
     """The sum less ``m (x - c atom)`` if that leaves fewer terms, and no greater or opposite ones for those of x."""
     left = dict(coefficients)
     for monomial, y in x.terms:
