@@ -25,7 +25,7 @@ from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, Vect
 from lithify.targets.cdialect.lowfloats import low_float_helpers
 from lithify.targets.cdialect.names import words
 from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
-from lithify.targets.cdialect.text import EQUALITY, PRIMARY, Template, call
+from lithify.targets.cdialect.text import EQUALITY, PRIMARY, UNARY, Template, call
 
 _INTEGERS = {
     SCALARS[f"{sign}{bits}"]: f"{'u' if sign == 'u' else ''}{name}"
@@ -117,7 +117,11 @@ OPENCL = Dialect(
     least_integers={32: "INT_MIN", 64: "LONG_MIN"},
     operations={
         ("rsqrt", Kind.FLOAT): call("rsqrt", 1),
-        **{(name, kind): call(name, 2) for name in ("min", "max") for kind in (Kind.SIGNED, Kind.UNSIGNED)},
+        **{
+            (name, kind): Template(f"{name}(({{t}}){{0}}, ({{t}}){{1}})", PRIMARY, (UNARY, UNARY))  # overloaded: a
+            for name in ("min", "max")  # literal is an int and fits no overload beside a narrower or wider operand
+            for kind in (Kind.SIGNED, Kind.UNSIGNED)
+        },
         ("abs", Kind.SIGNED): Template("({t})abs({0})", PRIMARY - 1),
     },
     helper_texts=low_float_helpers(_FUNCTION, "uint", "float", "double") | _BITS | _ROUND_F16 | _CONVERT_COMPLEX,
