@@ -12,7 +12,7 @@ from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Nest, Path, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Nest, Path, has_loops, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.strategist import Choice, Strategist
 from lithify.lowering.work import body_of, elements, length_of, work
 from lithify.machine import DeviceModel
@@ -111,7 +111,7 @@ class CpuStrategist(Strategist):
     def spread(self, m: Term) -> Strategy:
         """Over the threads: whole iterations of a nest, or pieces of a flat loop."""
         n = length_of(m)
-        if not is_flat(m) or n < self.shortest_spread(m):
+        if not is_elementwise(m) or n < self.shortest_spread(m):
             return map_level(self.parallel)
         grain = self._grain(m)
         piece = max(1, n // (self.model.cores * PIECES * grain)) * grain
@@ -256,6 +256,11 @@ def lanes_of(model: DeviceModel, t: Term, *, access: bool = False) -> int:
 def is_flat(m: Term) -> bool:
     """A map whose elements are scalars: no loop inside writes."""
     return is_scalar(element_of(m))
+
+
+def is_elementwise(m: Term) -> bool:
+    """A flat map whose iterations are too short to be shared out one by one."""
+    return is_flat(m) and not has_loops(m.args[0])
 
 
 def has_lanes(r: Term) -> bool:

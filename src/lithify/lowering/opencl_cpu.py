@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
-from lithify.lowering.cpu import PIECES, CpuStrategist, has_lanes, is_flat
+from lithify.lowering.cpu import PIECES, CpuStrategist, has_lanes, is_elementwise
 from lithify.lowering.needs import Need, has_loops, is_scalar
 from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
@@ -31,7 +31,7 @@ class OpenClCpuStrategist(CpuStrategist):
 
     def spread(self, m: Term) -> Strategy:
         """Pieces for the groups; a loop too short to be cut is one piece."""
-        if is_flat(m) and 1 < length_of(m) < self.shortest_spread(m):
+        if is_elementwise(m) and 1 < length_of(m) < self.shortest_spread(m):
             return split_join(length_of(m))
         return super().spread(m)
 
