@@ -35,7 +35,6 @@ from lithify.program.explain import Explanation, duration
 Picture = NDArray[Any]
 
 OUTPUT = Path(__file__).resolve().parent.parent / "demo-output"
-PROGRAMS = Path(lf.__file__).parent / "operators" / "image.lift"
 AMOUNT, KAPPA = 1.5, 0.05  # how much is sharpened; Harris and Stephens' constant
 TILES = (3, 5)  # of 512 x 512: 1536 x 2560 for the timing
 ROUNDS = 9
@@ -225,9 +224,9 @@ def main() -> int:
     photograph = (data.camera() / 255).astype(np.float32)
     large = np.tile(photograph, TILES)
     OUTPUT.mkdir(exist_ok=True)
-    programs = lf.load(PROGRAMS)
+    programs = lf.library("image")
     unsharp, harris = programs["unsharp"], programs["harris"]
-    promise = f"a photograph, two programs from {PROGRAMS.name}, no schedule, no compiler, no GPU"
+    promise = "a photograph, two programs from image.lift, no schedule, no compiler, no GPU"
     console.print(Panel(f"[bold]lithify[/bold] {lf.__version__} on {unsharp.device}\n{promise}", expand=False))
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from lithify.program import Program as Program
     from lithify.program import device as device
     from lithify.program import devices as devices
+    from lithify.program import library as library
     from lithify.program import load as load
     from lithify.program import parse as parse
     from lithify.program import program as program
 
-_PROGRAM = ("Device", "DeviceStatus", "Module", "Program", "device", "devices", "load", "parse")
+_PROGRAM = ("Device", "DeviceStatus", "Module", "Program", "device", "devices", "library", "load", "parse")
 _ERRORS = ("EvaluationError", "LaunchError", "LithifyError", "ParseError", "Rejected", "RewriteFailed", "TypeMismatch",
            "UnboundSize")  # fmt: skip
 _SCALARS = ("bool_", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f8e4m3", "f8e5m2", "f16", "bf16", "f32",

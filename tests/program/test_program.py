@@ -245,6 +245,12 @@ def test_load(tmp_path: Path) -> None:
         lf.load(tmp_path / "c.lift")
 
 
+def test_the_library() -> None:
+    assert lf.library("blas")["dot"](np.ones(4, np.float32), np.ones(4, np.float32)) == 4
+    with pytest.raises(LithifyError, match=r"no programs named blass(?s:.*)blas, image"):
+        lf.library("blass")
+
+
 def test_errors_of_a_text_are_raised_when_it_is_parsed() -> None:
     with pytest.raises(lf.ParseError, match=r"line 1, column"):
         lf.parse("f = λ x . ) x")

@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import Any
 
 from lithify.program.devices import Device, DeviceStatus, device, devices
-from lithify.program.module import Module, load, parse
+from lithify.program.module import Module, library, load, parse
 from lithify.program.program import Program, program
 
-__all__ = ["Device", "DeviceStatus", "Module", "Program", "device", "devices", "load", "parse", "program"]
+__all__ = ["Device", "DeviceStatus", "Module", "Program", "device", "devices", "library", "load", "parse", "program"]
 
 
 class _Package(ModuleType):

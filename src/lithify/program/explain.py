@@ -56,14 +56,16 @@ class Explanation:
     def rows(self) -> list[tuple[str, str]]:
         """What there is to say, as pairs of a title and a text."""
         operations = ", ".join(f"{_amount(n)} {name}" for name, n in self.work.operations.items()) or "none"
-        peaks = (*self.model.bandwidths, *self.model.arithmetic)
-        peak = next((str(p) for p in peaks if p.of == self.bound.resource), "")
+        peak = ""
+        for each in (*self.model.bandwidths, *self.model.arithmetic):
+            if each.of == self.bound.resource:
+                peak = f", {_amount(each.rate)}{'B' if each.of == 'heap' else ''}/s {each.source}"
         return [
             ("program", f"{self.name} : {' -> '.join([*(str(t) for _, t in self.parameters), str(self.result)])}"),
             ("device", self.device),
             ("moves at least", f"{_amount(self.work.read)}B read, {_amount(self.work.written)}B written"),
             ("operations", operations),
-            ("least time", f"{duration(self.bound.seconds)}: {self.binds} binds" + (f" ({peak})" if peak else "")),
+            ("least time", f"{duration(self.bound.seconds)}: {self.binds} binds{peak}"),
             ("time", f"{duration(self.seconds)} in {self.kernels} kernel{'s' if self.kernels != 1 else ''}"),
             ("share of the bound", f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s"),
             ("derivation", f"{len(self.steps)} step(s): {summary(self.steps)}" if self.steps else "no steps"),

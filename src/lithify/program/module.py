@@ -109,3 +109,15 @@ def load(path: str | Path) -> Module:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise LithifyError(f"{path} cannot be read: {reason}") from error
     return parse(text, str(path))
+
+
+def library(name: str) -> Module:
+    """The programs that lithify ships: "blas", "image", "layout", "rows", "science", "stencil".
+
+    Raises LithifyError for a name that there is no text of.
+    """
+    folder = Path(__file__).resolve().parent.parent / "operators"
+    known = sorted(path.stem for path in folder.glob("*.lift"))
+    if name not in known:
+        raise LithifyError(f"lithify ships no programs named {name}", hint=f"there are {', '.join(known)}")
+    return load(folder / f"{name}.lift")
