@@ -191,6 +191,24 @@ def test_padded_indices() -> None:
     check(map_(lambda p: at(proj(1, p), proj(0, p)), zip_(param("rows", Array(3, Index(4))), matrix("m", 3, 4)), SEQ))
 
 
+@pytest.mark.parametrize("level", [SEQ, VEC, PAR, L("global0")], ids=str)
+def test_conditions_on_indices_are_tested_where_these_can_be_read(level: Level) -> None:
+    """The padding outside says where ids can be read; that inside, which of them mean an element of x."""
+    inside = gather(IDS, pad(1, 1, const(7.0, f32), take(10, X)))
+    check(copied(pad(2, 3, ZERO, inside), level))
+    check(copied(concat(inside, inside), level))
+    twice = param("twice", Array(6, Index(10)))
+    check(copied(pad(1, 1, ZERO, gather(twice, inside)), level))
+
+
+@pytest.mark.parametrize("level", [SEQ, PAR, L("global0")], ids=str)
+def test_writes_to_indices_are_made_where_these_can_be_read(level: Level) -> None:
+    ids = param("ids", Array(8, Index(8)))
+    order = np.random.default_rng(3).permutation(8).astype(np.int32)
+    check(take(5, scatter("permutation", ids, take(8, copied(vector("y", 11), level)))), ids=order)
+    check(scatter("permutation", ids, drop(2, take(10, copied(vector("y", 11), level)))), ids=order)
+
+
 def test_generated_indices() -> None:
     check(map_(lambda i: mul(convert(f32, i), at(X, i)), generate(12, lambda i: i), PAR))
     check(map_(lambda i: convert(i32, i), generate(9, lambda i: i), VEC))

@@ -10,14 +10,31 @@ from lithify.lang.scalars import Scalar
 
 
 def conjunction(guard: ir.Guard, conditions: Iterable[Expr]) -> ir.Guard | None:
-    """The guard with more conditions; those that the ranges imply are dropped. None when it can never hold."""
+    """The guard with more conditions; those that the ranges imply are dropped. None when it can never hold.
+
+    A condition on an index that a buffer holds comes after the others: they may say where that can be read.
+    """
+    indirect = 0
     for condition in conditions:
         if condition.lo >= 0 or condition in guard or proves(condition):
             continue
         if condition.hi < 0:
             return None
         guard = (*guard, condition)
+        indirect = indirect or _indirections(condition)
+    if len(guard) > 1 and (indirect or any(map(_indirections, guard))):
+        guard = tuple(sorted(guard, key=_indirections))
     return guard
+
+
+def _indirections(e: Expr) -> int:
+    """How deep the indices that are read from buffers are nested in a formula."""
+    depth = 0
+    for monomial, _ in e.terms:
+        for atom in monomial:
+            inner = max(map(_indirections, atom.parts()), default=0)
+            depth = max(depth, inner + isinstance(atom, Loaded))
+    return depth
 
 
 def both(outer: Iterable[Expr], inner: ir.Guard) -> ir.Guard | None:

@@ -2,7 +2,8 @@
 
 Imperative and small: buffers, loops, loads and stores at index normal forms under conditions, barriers, asynchronous
 copies, matrix instructions. Every index is a vector of normal forms, one a dimension of the buffer; it is linearised at
-emission. A *condition* is a normal form required to be >= 0; a guard is a tuple of them, all required.
+emission. A *condition* is a normal form required to be >= 0; a guard is a tuple of them, all required. They are tested
+in order, and what is guarded (an index that a buffer holds included) is evaluated only where all of them hold.
 """
 
 from __future__ import annotations
@@ -160,7 +161,10 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Every work-item of the scope ("group", "warp", ...) waits for the others; `memory` names what becomes visible."""
+    """Every work-item of the scope ("group", "warp") waits for the others; writes to `memory` become visible.
+
+    `memory` names "local", "heap" or both.
+    """
 
     scope: str = "group"
     memory: tuple[str, ...] = ("local",)
@@ -196,9 +200,11 @@ Block = tuple[Statement, ...]
 class Kernel:
     """One launch.
 
-    `grid` and `group` are extents by dimension (empty on a CPU, where Loop[par] carries the parallelism; `group`
-    entries are constants). `hardware` gives the variable that stands for each hardware level's index, for instance
-    Level("group", 0), Level("item", 0), or Level("item") for the linear index.
+    `grid` and `group` are extents by dimension (`group` entries are constants). Both are empty where one thread or
+    work-item runs the body: on a CPU, where Loop[par] carries the parallelism, and in sequential kernels of a GPU.
+    `hardware` gives the variable that stands for each hardware level's index: Level("group", d), and Level("item", d)
+    or Level("warp") and Level("lane") (then item 0 = width * warp + lane, and the group has one dimension). An index
+    with one value has no variable.
     """
 
     name: str

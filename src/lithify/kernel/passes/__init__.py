@@ -15,11 +15,14 @@ from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.reuse import reuse_memory
 from lithify.kernel.passes.sharing import share_with_threads
 from lithify.kernel.passes.splitting import split_index_sets
+from lithify.kernel.passes.unused import drop_unused
 from lithify.kernel.passes.versioning import version_symbolic_loops
 
 Pass = Callable[[ir.Program], ir.Program]
 
 PIPELINE: tuple[Pass, ...] = (
+    # Values that nothing reads, for instance of a shared scalar whose readers vanished; first, to spare the others work.
+    drop_unused,
     # Required for correctness on CPUs; before all that looks at lifetimes.
     share_with_threads,
     # Cuts loops at the edges of padding and partial tiles; what it tests in front of a body is implied inside.
