@@ -140,7 +140,8 @@ class Rule(Strategy):
         missing = [p for p in self.parameters if p not in arguments and p not in self.defaults]
         if missing:
             raise self._bad_parameters(f"{', '.join(missing)} missing")
-        return AppliedRule(self, {**self.defaults, **arguments})
+        given_or_default = {**self.defaults, **arguments}
+        return AppliedRule(self, {p: given_or_default[p] for p in self.parameters})
 
     def _bad_parameters(self, what: str) -> RewriteFailed:
         known = ", ".join(f"{p}={self.defaults[p]}" if p in self.defaults else p for p in self.parameters)
@@ -178,7 +179,7 @@ class AppliedRule(Strategy):
 
     def __init__(self, rule: Rule, arguments: dict[str, Any]) -> None:
         self.rule, self.arguments = rule, arguments
-        shown = ", ".join(str(v) for p, v in arguments.items() if p not in rule.defaults or v != rule.defaults[p])
+        shown = ", ".join(_shown(v) for p, v in arguments.items() if p not in rule.defaults or v != rule.defaults[p])
         self.name = f"{rule.name}({shown})" if shown else rule.name
         self._roots = rule.body.roots
         self._rewrite = rule.body.rewrite
@@ -221,8 +222,12 @@ class AppliedRule(Strategy):
     def explain(self, term: Term, context: Context | None = None) -> str | None:
         """Why the rule does not fire on the term; None if it does."""
         context = context or Context()
-        silent = Context(context.policy)
+        silent = Context(context.policy, machine=context.machine)
         return None if self.run(term, silent) else self.nearness(term, silent)[1]
+
+
+def _shown(value: Any) -> str:
+    return f"({', '.join(map(_shown, value))})" if isinstance(value, tuple) else str(value)
 
 
 def same_type(a: Type, b: Type) -> bool:

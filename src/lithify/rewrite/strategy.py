@@ -138,13 +138,19 @@ class Strategy:
         return self.name
 
 
+def loop_name(term: Term) -> str | None:
+    """The name of a map, reduce, scan or pipe; None for other terms and loops without one."""
+    named = term.kind in ("map", "reduce", "scan", "pipe")
+    return term["name"] if named else None
+
+
 def describe(path: Path, term: Term) -> str:
     """A path in words: the patterns passed on the way and the names of loops."""
     words = []
     for index in path:
         term = term.args[index]
         if term.kind != "lambda":
-            name = term["name"] if "name" in term.pattern.attributes else None
+            name = loop_name(term)
             words.append(f"{term.kind} {name}" if name else term.kind)
     return f"{'/'.join(map(str, path)) or 'the root'}" + (f" ({' > '.join(words)})" if words else "")
 

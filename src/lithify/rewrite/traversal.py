@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.term import Term, subterms
-from lithify.rewrite.strategy import Context, Failure, Path, Strategy, repeat
+from lithify.rewrite.strategy import Context, Failure, Path, Strategy, loop_name, repeat
 
 Predicate = Callable[[Term], bool]
 Where = str | Path | Predicate
@@ -223,7 +223,7 @@ class at(_Traversal):
             return (*where, *(place or ())), reason
         if any(where(t) for t in subterms(term)):
             return closest(self.part, term, context, where)
-        names = sorted({t["name"] for t in subterms(term) if "name" in t.pattern.attributes and t["name"]})
+        names = sorted({name for t in subterms(term) if (name := loop_name(t))})
         known = f"; the loops are named {', '.join(names)}" if names and isinstance(self.where, str) else ""
         return None, f"nothing is at {_text(self.where)}{known}"
 
@@ -262,7 +262,7 @@ def named(name: str) -> Predicate:
     """Loops (map, reduce, scan, pipe) of that name."""
 
     def predicate(term: Term) -> bool:
-        return "name" in term.pattern.attributes and term.kind != "param" and bool(term["name"] == name)
+        return loop_name(term) == name
 
     predicate.__name__ = name
     return predicate

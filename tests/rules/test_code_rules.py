@@ -1,0 +1,157 @@
+"""The rules whose work is done by Python functions: the same checks, on terms made for each of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from lithify.lang.build import let, map_, proj, reduce_, scan, to, transpose, tuple_, zip_
+from lithify.lang.levels import HEAP, LOCAL, SEQ
+from lithify.lang.term import Term, apply
+from lithify.lang.types import Array
+from lithify.rewrite import Context, Failure, Rule, difference
+from lithify.rewrite.rule import Code
+from lithify.rules import all_rules
+from tests.generators import Terms, element_of
+from tests.rules.laws import INSTANCES
+
+# ---- terms on which each rule fires, more often than not -----------------------------------------------------------
+
+
+def _fission(t: Terms) -> Term:
+    xs = t.rows(t.size())
+    middle = t.value_type()
+    f, g = t.function([middle], t.value_type()), t.function([element_of(xs.type)], middle)
+    return map_(lambda x: apply(f, apply(g, x)), xs, name="m")
+
+
+def _epilogue(t: Terms) -> Term:
+    xs = t.term(t.type(2))
+    f, h = t.function([t.scalar, t.atom], t.scalar), t.function([t.scalar, element_of(xs.type)], t.value_type())
+    return map_(lambda x: apply(h, reduce_(lambda a, e: apply(f, a, e), t.constant(t.scalar), x), x), xs)
+
+
+def _reduce_fission(t: Terms) -> Term:
+    xs, accumulator, middle = t.rows(t.size()), t.value_type(), t.value_type()
+    f, g = t.function([accumulator, middle], accumulator), t.function([element_of(xs.type)], middle)
+    return reduce_(lambda a, x: apply(f, a, apply(g, x)), t.term(accumulator), xs)
+
+
+def _zip_of_maps(t: Terms) -> Term:
+    n = t.size()
+    arrays = [t.rows(n) for _ in range(t.rng.choice((2, 3)))]
+    place = t.rng.randrange(len(arrays))
+    f = t.function([element_of(arrays[place].type)], t.value_type())
+    arrays[place] = map_(f, arrays[place])
+    return zip_(*arrays)
+
+
+def _let_introduction(t: Terms) -> Term:
+    shared = reduce_(lambda a, x: t.combine(a, x), t.constant(t.scalar), t.input(Array(t.size(), t.scalar)))
+    xs = t.rows(t.size())
+    return map_(lambda x: t.combine(t.using(x, t.scalar, (), 1), t.combine(shared, shared)), xs)
+
+
+def _let_out(t: Terms) -> Term:
+    value = t.term(t.value_type())
+    inner = let(value, lambda x: t.using(x, Array(t.size(), t.atom), (), 2))
+    consumer = t.rng.randrange(4)
+    if consumer == 0:
+        return map_(lambda x: t.using(x, t.scalar, (), 1), inner)
+    if consumer == 1:
+        return reduce_(lambda a, x: t.combine(a, t.using(x, t.scalar, (), 1)), t.constant(t.scalar), inner)
+    return zip_(t.term(inner.type), inner) if consumer == 2 else tuple_(inner, t.term(t.scalar))
+
+
+def _hoist(t: Terms) -> Term:
+    xs = t.rows(t.size())
+    written = to(t.rng.choice((LOCAL, HEAP)), map_(lambda x: x, t.term(Array(t.size(), t.atom)), SEQ))
+    body = t.function([element_of(xs.type), written.type], t.value_type())
+    loop = t.rng.randrange(3)
+    if loop == 0:
+        return map_(lambda x: apply(body, x, written), xs)
+    combine = t.function([t.scalar, element_of(xs.type), written.type], t.scalar)
+    make = reduce_ if loop == 1 else scan
+    return make(lambda a, x: apply(combine, a, x, written), t.constant(t.scalar), xs)
+
+
+def _hoist_expanded(t: Terms) -> Term:
+    xs = t.rows(t.size())
+    row = Array(t.size(), t.atom)
+    e, rest = t.function([element_of(xs.type)], row), t.function([element_of(xs.type), row], t.value_type())
+    return map_(lambda x: apply(rest, x, to(HEAP, apply(e, x))), xs)
+
+
+def _layout_out(t: Terms) -> Term:
+    xs = t.rows(t.size())
+    inner = t.function([element_of(xs.type), t.atom], Array(t.size(), t.scalar))
+    ys = t.input(Array(t.size(), t.atom))
+    return map_(lambda x: transpose(map_(lambda y: apply(inner, x, y), ys)), xs, name="m")
+
+
+MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
+    "map-fission": (_fission, ()),
+    "epilogue-fission": (_epilogue, ()),
+    "reduce-map-fission": (_reduce_fission, ()),
+    "zip-of-maps": (_zip_of_maps, ()),
+    "let-introduction": (_let_introduction, ("reduce",)),
+    "let-out": (_let_out, ()),
+    "hoist": (_hoist, ()),
+    "hoist-expanded": (_hoist_expanded, ()),
+    "layout-out": (_layout_out, ()),
+}
+
+
+def code_rules() -> list[Rule]:
+    return [r for r in all_rules().values() if isinstance(r.body, Code)]
+
+
+@pytest.mark.parametrize("rule", code_rules(), ids=lambda rule: rule.name)
+def test_law(rule: Rule) -> None:
+    make, arguments = MAKERS[rule.name]
+    applied, rng, fired = rule(*arguments), random.Random(rule.name), 0
+    for number in range(5 * INSTANCES):
+        before = make(Terms(rng))
+        after = applied.run(before, Context())
+        if isinstance(after, Failure):
+            continue
+        wrong = difference(before, after, seed=number)
+        assert wrong is None, f"{applied.name}, instance {number}: {wrong}\n{before}\n  ->\n{after}"
+        fired += 1
+        if fired == INSTANCES:
+            return
+    pytest.fail(f"{rule.name} fired on {fired} of {5 * INSTANCES} terms")
+
+
+# ---- where they must refuse ----------------------------------------------------------------------------------------
+
+
+def test_what_depends_on_the_loop_is_not_hoisted() -> None:
+    t = Terms(random.Random(0), atoms=False)
+    xs = t.input(Array(4, Array(3, t.scalar)))
+    loop = map_(lambda x: to(LOCAL, map_(lambda e: e, x, SEQ)), xs)
+    reason = all_rules()["hoist"].explain(loop)
+    assert reason == "every `to[..]` inside depends on a variable bound in the loop"
+
+
+def test_fission_refuses_an_element_that_is_read_twice_in_different_ways() -> None:
+    t = Terms(random.Random(0), atoms=False)
+    xs = t.input(Array(4, tuple_(t.input(t.scalar), t.input(t.scalar)).type))
+    twice = map_(lambda p: tuple_(proj(1, p), proj(0, p)), xs)
+    assert all_rules()["map-fission"].explain(twice) is not None
+
+
+def test_a_reduction_that_reads_its_accumulator_in_the_load_is_not_split() -> None:
+    t = Terms(random.Random(0), atoms=False)
+    xs = t.input(Array(4, t.scalar))
+    mixed = reduce_(lambda a, x: t.combine(t.combine(a, x), t.combine(x, a)), t.constant(t.scalar), xs)
+    assert all_rules()["reduce-map-fission"].explain(mixed) is not None
+
+
+def test_views_that_depend_on_the_element_stay_inside() -> None:
+    t = Terms(random.Random(0), atoms=False)
+    xs = t.input(Array(4, t.scalar))
+    inside = map_(lambda x: map_(lambda y: t.combine(x, y), xs), xs)
+    assert all_rules()["layout-out"].explain(inside) is not None
