@@ -71,7 +71,7 @@ def test_keys_tell_types_apart() -> None:
     ]
     assert len({key_of(v) for v in values}) == len(values)
     assert key_of(np.zeros(3)) == key_of(np.ones(6)[::2])
-    assert key_of((1, 2.0)) == key_of([3, 4.0]) != key_of((1.0, 2))
+    assert key_of((1, 2.0)) == key_of((3, 4.0)) != key_of((1.0, 2))
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,8 @@ def test_types_that_do_not_fit(programs: lf.Module) -> None:
 def test_an_argument_that_is_none(programs: lf.Module) -> None:
     with pytest.raises(LaunchError, match="no argument for a program"):
         programs["dot"](xs_of(4), object())
+    with pytest.raises(LaunchError, match=r"a list is no argument(?s:.*)numpy\.asarray"):
+        programs["dot"](xs_of(4), [1.0, 2.0, 3.0, 4.0])
     with pytest.raises(LaunchError, match="dtype"):
         programs["dot"](xs_of(4), np.array(["a", "b", "c", "d"]))
 
@@ -199,6 +201,9 @@ def test_for_any_size(programs: lf.Module) -> None:
     assert len({id(typed.specialise(xs_of(s), 1.0).compiled) for s in (3, 4)}) == 1
     with pytest.raises(LaunchError, match="not written"):
         programs["dot"].for_any_size()
+    assert typed.check(2.0, xs_of(1000))
+    assert typed.explain(2.0, xs_of(1000)).work.written == 4000
+    assert not typed.for_these_sizes().any_size
 
 
 # ---- Python functions ------------------------------------------------------------------------------------------------

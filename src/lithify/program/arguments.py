@@ -51,15 +51,16 @@ def key_of(value: Any) -> Hashable:
         return kind.__name__
     if isinstance(value, Type):
         return value
-    if kind is tuple or kind is list:
+    if kind is tuple:
         return tuple([key_of(item) for item in value])
     if isinstance(value, str):
         return value
     shape = getattr(value, "shape", None)
     if shape is None or not hasattr(value, "dtype"):
-        raise LaunchError(
-            f"{kind.__name__} is no argument for a program", hint="give NumPy or DLPack arrays, numbers, tuples of them"
+        hint = (
+            "make it an array: numpy.asarray(.., dtype)" if kind is list else "give arrays, numbers or tuples of them"
         )
+        raise LaunchError(f"a {kind.__name__} is no argument for a program", hint=hint)
     return kind.__module__, str(value.dtype), tuple(shape)
 
 
@@ -71,7 +72,7 @@ def describe(value: Any, name: str) -> Described:
         return read_type(value)
     if type(value) in _NUMBERS:
         return Number(type(value))
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return tuple([describe(item, f"{name}.{k}") for k, item in enumerate(value)])
     return array(*[int(n) for n in value.shape], _scalar(value, name))
 

@@ -78,12 +78,14 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
     """
     from lithify.evaluate import evaluate
 
-    full = program.specialise(*arguments, sizes=sizes)
+    fixed = program.for_these_sizes()
+    full = fixed.specialise(*arguments, sizes=sizes)
     types = [type_ for _, type_ in full.elaborated.parameters]
-    specialisation = _smaller(program, types, sizes) or full
+    parameters = (_smaller(fixed, types, sizes) or full).elaborated.parameters
+    names = [name for name, _ in parameters]
+    small = tuple(type_ for _, type_ in parameters)
+    specialisation = program.specialise(*small, sizes=sizes)
     elaborated = specialisation.elaborated
-    names = [name for name, _ in elaborated.parameters]
-    small = tuple(type_ for _, type_ in elaborated.parameters)
     random = np.random.default_rng(_SEED)
     values = [
         given if isinstance(type_, Scalar) and isinstance(given, int | float | complex) else sample(type_, random)

@@ -13,6 +13,7 @@ from lithify.program.arguments import flatten
 from lithify.program.work import Work, work_of
 
 if TYPE_CHECKING:
+    from lithify.lang.module import Elaborated
     from lithify.machine import Bound, DeviceModel
     from lithify.program.specialise import Specialisation
 
@@ -78,12 +79,15 @@ class Explanation:
         return "\n".join(f"{title:{width}}  {text}" for title, text in rows)
 
 
-def explain(specialisation: Specialisation, arguments: Sequence[Any]) -> Explanation:
-    """Measure a program on the given arguments and relate the time to the machine's bound."""
+def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequence[Any]) -> Explanation:
+    """Measure a program on the given arguments and relate the time to the machine's bound.
+
+    `program` is the program for the arguments' sizes (the specialisation may be one for any sizes).
+    """
     from lithify.machine import roofline
     from lithify.program.bandwidth import measured
 
-    program, lowered = specialisation.elaborated, specialisation.lowered
+    lowered = specialisation.lowered
     work = work_of(program.term, [type_ for _, type_ in program.parameters])
     device = measured(specialisation.device)
     known = {peak.of for peak in device.model.arithmetic}

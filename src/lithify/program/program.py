@@ -100,6 +100,10 @@ class Program:
             )
         return Program(self.origin, self._device_name, self.strategy, any_size=True)
 
+    def for_these_sizes(self) -> Program:
+        """The same program, compiled for the sizes of its arguments: the default, which `for_any_size` leaves."""
+        return Program(self.origin, self._device_name, self.strategy) if self.any_size else self
+
     # ---- running -----------------------------------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
@@ -205,7 +209,8 @@ class Program:
         from lithify.program.explain import explain
 
         ordered = self._ordered(arguments, named)
-        return explain(self.specialise(*ordered, sizes=sizes), ordered)
+        program = self.for_these_sizes().specialise(*ordered, sizes=sizes).elaborated
+        return explain(self.specialise(*ordered, sizes=sizes), program, ordered)
 
     def check(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Check:
         """Execute every level of the compilation on small data and compare (see `Check`)."""
