@@ -37,12 +37,6 @@ def _indirections(e: Expr) -> int:
     return depth
 
 
-def both(outer: Iterable[Expr], inner: ir.Guard) -> ir.Guard | None:
-    """The conditions of an outer guard, then those of an inner one: these may read indices that the outer protects."""
-    guard = conjunction((), outer)
-    return None if guard is None else conjunction(guard, inner)
-
-
 def zero(scalar: Scalar) -> ir.Constant:
     """The value that stands where nothing is read and nobody looks."""
     return ir.Constant(scalar.dtype.type(0).item(), scalar)
@@ -51,7 +45,7 @@ def zero(scalar: Scalar) -> ir.Constant:
 def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
     """The value with all its loads under more conditions (that can hold), for use where these hold."""
     if isinstance(value, ir.Load):
-        guard = both(conditions, value.guard)
+        guard = conjunction(value.guard, conditions)
         fill = zero(value.scalar) if value.fill is None else guard_loads(value.fill, conditions)
         if guard is None:
             return fill
@@ -60,15 +54,10 @@ def guard_loads(value: ir.Value, conditions: ir.Guard) -> ir.Value:
         operands = tuple([guard_loads(o, conditions) for o in value.operands])
         return ir.Apply(value.operator, operands, value.scalar)
     if isinstance(value, ir.Choose):
-        guard = both(conditions, value.guard) if any(map(_reads_buffers, value.guard)) else value.guard
+        guard = conjunction(value.guard, conditions) if any(map(_indirections, value.guard)) else value.guard
         otherwise = guard_loads(value.otherwise, conditions)
         return otherwise if guard is None else ir.Choose(guard, guard_loads(value.then, conditions), otherwise)
     return value
-
-
-def _reads_buffers(index: Expr) -> bool:
-    atoms = [atom for monomial, _ in index.terms for atom in monomial]
-    return any(isinstance(a, Loaded) or any(map(_reads_buffers, a.parts())) for a in atoms)
 
 
 def under(statement: ir.Statement, conditions: ir.Guard) -> ir.Statement:
@@ -76,7 +65,7 @@ def under(statement: ir.Statement, conditions: ir.Guard) -> ir.Statement:
     if not conditions:
         return statement
     if isinstance(statement, ir.Store):
-        guard = both(conditions, statement.guard)
+        guard = conjunction(statement.guard, conditions)
         if guard is not None:
             value = guard_loads(statement.value, conditions)
             return ir.Store(statement.buffer, statement.index, value, guard)
@@ -91,7 +80,7 @@ def guarded(value: ir.Value, conditions: ir.Guard, fill: ir.Value) -> ir.Value:
     if not needed:
         return value
     if isinstance(value, ir.Load) and (not value.guard or value.fill == fill):
-        guard = both(needed, value.guard)
+        guard = conjunction(value.guard, needed)
         assert guard is not None
         return ir.Load(value.buffer, value.index, guard, fill)
     return ir.Choose(needed, guard_loads(value, needed), fill)

@@ -8,6 +8,7 @@ reduction. Nor are the gathers at clamped edges of vectors turned into selection
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from lithify.kernel import ir
 from lithify.kernel.passes.barriers import insert_barriers
@@ -17,11 +18,12 @@ from lithify.kernel.passes.sharing import share_with_threads
 from lithify.kernel.passes.splitting import split_index_sets
 from lithify.kernel.passes.unused import drop_unused
 from lithify.kernel.passes.versioning import version_symbolic_loops
+from lithify.machine import DeviceModel
 
 Pass = Callable[[ir.Program], ir.Program]
 
 PIPELINE: tuple[Pass, ...] = (
-    # Values that nothing reads, for instance of a shared scalar whose readers vanished; first, to spare the others work.
+    # Values that nothing reads, for instance a shared scalar whose readers vanished; first, to spare the others work.
     drop_unused,
     # Required for correctness on CPUs; before all that looks at lifetimes.
     share_with_threads,
@@ -34,6 +36,13 @@ PIPELINE: tuple[Pass, ...] = (
     # Needs the final accesses to shared memory: nothing that moves or shares memory comes after it.
     insert_barriers,
 )
+
+
+def pipeline_for(device: DeviceModel | None) -> tuple[Pass, ...]:
+    """The pipeline for a device: where the items of a warp cannot wait for each other, the group does."""
+    if device is None or "warp" in device.barrier_scopes:
+        return PIPELINE
+    return (*PIPELINE[:-1], partial(insert_barriers, warps=False))
 
 
 def run(program: ir.Program, passes: tuple[Pass, ...] = PIPELINE) -> ir.Program:
