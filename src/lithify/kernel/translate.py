@@ -22,7 +22,7 @@ from lithify.kernel import (
     translate_write,
 )
 from lithify.kernel.builder import Translator
-from lithify.kernel.passes import PIPELINE, Pass, run
+from lithify.kernel.passes import Pass, pipeline_for, run
 from lithify.kernel.places import Place, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import HEAP
@@ -39,13 +39,13 @@ def translate(
     *,
     name: str = "kernel",
     device: DeviceModel | None = None,
-    passes: tuple[Pass, ...] = PIPELINE,
+    passes: tuple[Pass, ...] | None = None,
 ) -> ir.Program:
     """The kernel program of a closed lowered term.
 
     `parameters` are the inputs in the order of a call (`param` terms or names with types). `device` is a device model,
     asked for its levels, warp width, limits and kinds of copy; without one every level is allowed. `passes` are run
-    over the result. Raises Rejected, naming the place and the remedy, when the term does not say everything or says
+    over the result (the device's pipeline if none are given). Raises Rejected, naming the place and the remedy, when the term does not say everything or says
     something that no kernel can do.
     """
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
@@ -61,7 +61,7 @@ def translate(
     program = ir.Program(
         name, tuple(inputs), result.leaf_buffers, temporaries, tuple(tr.kernels), _sizes(term.type, typed)
     )
-    program = run(program, passes)
+    program = run(program, pipeline_for(device) if passes is None else passes)
     if device is not None:
         _check_local_memory(program, device)
     return program

@@ -30,6 +30,7 @@ class Lack(Enum):
     MEMORY = "a computed array is read several times, or by a loop of its own, and has no memory"
     BINDING = "an array, or what loops outside of all others compute, is bound by let and has no memory"
     SHARING = "a computed element, an array, is used several times by the function that is mapped over it"
+    RESULT = "memory of the whole device inside a parallel loop, for what is written to the result anyway"
     ITERATION = "an iteration is not expanded"
 
 
@@ -163,6 +164,9 @@ def _write(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
     elif kind in ("reduce", "scan"):
         yield from _reduction(t, path, nest)
     elif kind == "to":
+        if t["memory"].name == "heap" and nest:
+            yield Need(Lack.RESULT, path, t, nest)
+            return
         yield from _stored(t, path, nest)
     elif kind in ACCEPTORS or kind in ("tuple", "launch"):
         for i, child in enumerate(t.args):

@@ -13,6 +13,7 @@ from lithify.lang.errors import RewriteFailed
 from lithify.lang.term import Term
 from lithify.lowering.needs import Need, Path, needs
 from lithify.rewrite import Derivation, Strategy, at
+from lithify.rules.memory import drop_store
 
 # More steps than any program of sensible size needs: a strategist that goes on for ever is a defect of ours.
 _STEP_LIMIT = 5_000
@@ -69,6 +70,10 @@ class Strategist(ABC):
     @abstractmethod
     def sharing(self, need: Need, program: Term) -> Choice:
         """For a function that uses a computed element several times."""
+
+    def result(self, need: Need, program: Term) -> Choice:
+        """For memory of the whole device where the result is written anyway: the slides' toGlobal at the result."""
+        return Choice(need.path, drop_store)
 
     @abstractmethod
     def iteration(self, need: Need, program: Term) -> Choice:

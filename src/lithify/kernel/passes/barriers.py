@@ -24,19 +24,21 @@ from lithify.lang.levels import Level
 WARP, GROUP = "warp", "group"
 
 
-def insert_barriers(program: ir.Program) -> ir.Program:
-    """The program with the barriers that its kernels need."""
-    return replace(program, kernels=tuple([_kernel(kernel) for kernel in program.kernels]))
+def insert_barriers(program: ir.Program, *, warps: bool = True) -> ir.Program:
+    """The program with the barriers that its kernels need; `warps` says that the items of a warp can wait for each
+    other (otherwise all items of the group do)."""
+    return replace(program, kernels=tuple([_kernel(kernel, warps) for kernel in program.kernels]))
 
 
-def _kernel(kernel: ir.Kernel) -> ir.Kernel:
+def _kernel(kernel: ir.Kernel, warps: bool) -> ir.Kernel:
     items = frozenset(v for level, v in kernel.hardware.items() if level.name != "group")
     if not items:
         return kernel
     shared = _written(kernel.body)
     if not shared:
         return kernel
-    placement = _Placement(shared, items, kernel.hardware.get(Level("warp")), kernel.hardware.get(Level("lane")))
+    warp = kernel.hardware.get(Level("warp")) if warps else None
+    placement = _Placement(shared, items, warp, kernel.hardware.get(Level("lane")))
     body, _ = placement.block(kernel.body, _State())
     return replace(kernel, body=body)
 
