@@ -14,7 +14,7 @@ from lithify.arith import loaded as loaded_index
 from lithify.kernel import ir
 from lithify.lang.levels import LOCAL, OUT, PRIVATE, Level
 from lithify.lang.operators import OPERATORS
-from lithify.lang.scalars import Scalar, f16, f32, i32
+from lithify.lang.scalars import Scalar, bool_, f16, f32, i32
 from tests.targets.handmade import buffer, lanes, loop, op
 
 
@@ -180,6 +180,50 @@ def halves(n: int) -> Case:
     return Case(ir.Program("halves", (x,), (y,), (), (kernel,)), (data,), (data.sum(1),))
 
 
+def tail_under_if(n: int, width: int) -> Case:
+    """Lanes under a condition that differs from lane to lane: nothing may be read or written beyond the end.
+
+    One lane-independent element, y[0], is read only where a lane is active; the other branch writes -1 at the start.
+    """
+    x, y = buffer("x", n), buffer("y", n, role="output", memory=OUT)
+    z = buffer("z", n + width, role="output", memory=OUT)
+    blocks = n // width + 2  # the last one has no active lane
+    g, lane = var("g", blocks), var("lane", width)
+    at = g * width + lane
+    value = op("add", ir.Load(x, (at,)), ir.Load(x, (g * width,)))
+    inside = (ir.Store(y, (at,), value), ir.Store(z, (at,), ir.Constant(1.0, f32), (n + width - 1 - at,)))
+    outside = (ir.Store(z, (at,), ir.Constant(-1.0, f32), (n + width - 1 - at,)),)
+    body = (lanes(lane, width, ir.If((n - 1 - at,), inside, outside)),)
+    kernel = launch("tail", body, (blocks,), (1,), {"group0": g})
+    data = random(n)
+    first = data[np.arange(n) // width * width]
+    signs = np.where(np.arange(n + width) < n, 1, -1)
+    return Case(ir.Program("tail", (x,), (y, z), (), (kernel,)), (data,), (data + first, signs))
+
+
+def truths(n: int, width: int) -> Case:
+    """Truth values in lanes: compared, kept in a private vector and in a private array, combined, stored backwards."""
+    x, y = buffer("x", n), buffer("y", n, scalar=bool_, role="output", memory=OUT)
+    kept = buffer("kept", width, scalar=bool_, role="scratch", memory=PRIVATE)
+    turned = buffer("turned", width, scalar=bool_, role="scratch", memory=PRIVATE)
+    blocks = -(-n // width)
+    g, lane = var("g", blocks), var("lane", width)
+    at = g * width + lane
+    guard = (n - 1 - at,) if n % width else ()
+    positive = op("gt", ir.Load(x, (at,)), ir.Constant(0.0, f32), result=bool_)
+    even = op("eq", op("and", ir.IndexValue(at, i32), ir.Constant(1, i32)), ir.Constant(0, i32), result=bool_)
+    body = (
+        lanes(lane, width, ir.Store(kept, (lane,), ir.Constant(False, bool_))),
+        lanes(lane, width, ir.Store(kept, (lane,), positive, guard)),
+        lanes(lane, width, ir.Store(turned, (width - 1 - lane,), op("xor", ir.Load(kept, (lane,)), even))),
+        lanes(lane, width, ir.Store(y, (n - 1 - at,), ir.Load(turned, (width - 1 - lane,)), guard)),
+    )
+    kernel = launch("truths", body, (blocks,), (1,), {"group0": g}, (kept, turned))
+    data = random(n)
+    expected = ((data > 0) ^ (np.arange(n) % 2 == 0))[::-1]
+    return Case(ir.Program("truths", (x,), (y,), (), (kernel,)), (data,), (expected,))
+
+
 def gather_lanes(n: int, width: int) -> Case:
     """y[i] = x[ids[i]] + x[3 i mod n] + i in lanes, only where i is not 2 mod 5; the rest is -1."""
     x, ids = buffer("x", n), buffer("ids", n, scalar=i32)
@@ -230,6 +274,8 @@ CASES: dict[str, Callable[[], Case]] = {
        for w, n, s in ((16, 64, f32), (16, 50, f32), (8, 8, f16), (8, 27, f16), (4, 7, i32), (2, 1, f32), (3, 10, f32),
                        (64, 130, f32), (12, 30, f32))},
     **{f"gather {w} of {n}": (lambda w=w, n=n: gather_lanes(n, w)) for w, n in ((4, 20), (8, 21), (16, 33), (5, 12))},
+    **{f"tail of {n} under if": (lambda n=n: tail_under_if(n, 8)) for n in (16, 19)},
+    **{f"{n} truth values": (lambda n=n: truths(n, 8)) for n in (16, 19)},
     "halves": lambda: halves(5),
     "histogram": lambda: histogram(300, 7),
     "histogram f32": lambda: histogram(200, 3, f32),

@@ -6,16 +6,13 @@ or 0 in integers, as wide as what was compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
-
 from lithify.arith import Expr, Variable
-from lithify.kernel.ir import Apply, AtomicUpdate, Choose, Guard, IndexValue, Load, Store, Value
+from lithify.kernel.ir import Apply, AtomicUpdate, Choose, Constant, Guard, IndexValue, Load, Store, Value
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.targets.cdialect.dialect import Dialect, VectorForms, computed, is_rounded
 from lithify.targets.cdialect.indices import linear
+from lithify.targets.cdialect.lane_lines import SIGNED, UNSIGNED, LaneLines, Vector
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.operations import OPERATIONS
 from lithify.targets.cdialect.registers import Place
@@ -23,60 +20,39 @@ from lithify.targets.cdialect.text import BITS, CHOICE, EQUALITY, PLUS, PRIMARY,
 from lithify.targets.cdialect.values import ValuePrinter, store_text
 from lithify.targets.cdialect.walk import depends, subvalues
 
-_SIGNED = {8: SCALARS["i8"], 16: SCALARS["i16"], 32: SCALARS["i32"], 64: SCALARS["i64"]}
-_UNSIGNED = {8: SCALARS["u8"], 16: SCALARS["u16"], 32: SCALARS["u32"], 64: SCALARS["u64"]}
-
-
-class Vector(NamedTuple):
-    """A value of a vector statement: of all lanes (`wide`), or the same for all of them.
-
-    `mask` is the width in bits of the integers of a wide truth value.
-    """
-
-    text: Text
-    scalar: Scalar
-    wide: bool
-    mask: int = 0
-
 
 class VectorPrinter:
     """Writes one store for all lanes of a vector, as lines; its temporaries stand in a block of their own."""
 
     def __init__(self, values: ValuePrinter, names: Names, lane: Variable, width: int) -> None:
-        forms = values.dialect.vectors
-        assert forms is not None
-        self.forms: VectorForms = forms
+        self.lines = LaneLines(values.indices, names, lane, width)
+        self.forms: VectorForms = self.lines.forms
         self.dialect: Dialect = values.dialect
-        self.values, self.names, self.lane, self.width = values, names, lane, width
-        self._lines: list[str] = []
-        self._temporaries: list[str] = []
+        self.values, self.lane, self.width = values, lane, width
+        self._where: Guard = ()  # conditions under which the lanes' loads happen, beyond their own
 
     # ---- statements -------------------------------------------------------------------------------------------
 
     def store(self, statement: Store) -> list[str]:
-        """buffer[index] := value for all lanes."""
-        value = self.widened(self.value(statement.value))
+        """buffer[index] := value for all lanes; nothing is read for lanes in which the guard fails."""
         place = self.values.places[statement.buffer]
         position = linear(statement.buffer, statement.index)
         common, own = self._divide(statement.guard)
-        with self._under(common):
+        self._where = own
+        with self.lines.under((*common, *self._in_some_lane(own))):
+            value = self.widened(self.value(statement.value))
             if place.cells is not None:
                 self._assign(place, position.offset, value, own)
             elif not own and position.coefficient(self.lane) == 1 and self._storable(place):
-                self._lines.append(self._vector_store(place, position, value))
+                self.lines.add(self._vector_store(place, position, value))
             else:
                 self._scatter(place, position, value, own)
-        for name in self._temporaries:
-            self.names.release(name)
-        return ["{", *self._lines, "}"] if self._temporaries else self._lines
+        return self.lines.finish()
 
-    @contextmanager
-    def _under(self, guard: Guard) -> Iterator[None]:
-        if guard:
-            self._lines.append(f"if ({self.values.indices.conditions(guard).text}) {{")
-        yield
-        if guard:
-            self._lines.append("}")
+    def _in_some_lane(self, guard: Guard) -> Guard:
+        """What must hold for any lane to be active: each form at its larger end."""
+        slopes = ((e, e.coefficient(self.lane)) for e in guard)
+        return tuple(e.substitute({self.lane: self.width - 1 if k > 0 else 0}) for e, k in slopes if k is not None)
 
     def _divide(self, guard: Guard) -> tuple[Guard, Guard]:
         """The conditions that are the same for all lanes, and the others."""
@@ -85,14 +61,16 @@ class VectorPrinter:
 
     def _assign(self, place: Place, start: int, value: Vector, guard: Guard) -> None:
         name = place.elements(start, self.width, self.forms.components)
+        if value.scalar is bool_:
+            value = Vector(self._as_mask(value, 32), bool_, True, 32)
         if guard:
-            mask = self._as_mask(self.mask(guard), self._element_bits(value))
+            mask = self._as_mask(self.mask(guard), value.element.bits)
             value = value._replace(text=Text(f"select({name}, {value.text.text}, {mask.text})"))
-        self._lines.append(f"{name} = {value.text.text};")
+        self.lines.add(f"{name} = {value.text.text};")
 
     def _storable(self, place: Place) -> bool:
         storage = self.values.storage(place)
-        return storage is None or storage.vector_store is not None
+        return place.buffer.scalar is not bool_ if storage is None else storage.vector_store is not None
 
     def _vector_store(self, place: Place, position: Expr, value: Vector) -> str:
         storage = self.values.storage(place)
@@ -112,67 +90,17 @@ class VectorPrinter:
         contiguous = guard and position.coefficient(self.lane) == 1 and self._storable(place)
         everywhere = self._everywhere(guard) if contiguous else None
         if everywhere is not None:
-            value = self._kept(value)
-            self._lines.append(f"if ({everywhere.text}) {{")
-            self._lines.append(self._vector_store(place, position, value))
-            self._lines.append("} else {")
-        elements = self._array(value, "lanes")
-        with self._lane_loop(guard):
+            value = self.lines.kept(value)
+            self.lines.add(f"if ({everywhere.text}) {{")
+            self.lines.add(self._vector_store(place, position, value))
+            self.lines.add("} else {")
+        elements = self.lines.in_array(value)
+        with self.lines.loop(guard) as lane:
             index = self.values.indices.text(position)
-            element = Text(f"{elements}[l]")
-            self._lines.append(store_text(self.values, place, index, self._scalar_from_array(element, value)))
+            element = self.lines.element(elements, lane, value)
+            self.lines.add(store_text(self.values, place, index, element))
         if everywhere is not None:
-            self._lines.append("}")
-
-    @contextmanager
-    def _lane_loop(self, guard: Guard) -> Iterator[None]:
-        """A loop over the lanes in which the lane has the name `l`."""
-        indices = self.values.indices
-        name = self.names.fresh("l")
-        type_ = indices.declare(self.lane, name)
-        self._lines.append(f"for ({type_} {name} = 0; {name} < {self.width}; ++{name}) {{")
-        if guard:
-            self._lines.append(f"if ({indices.conditions(guard).text}) {{")
-        yield
-        if guard:
-            self._lines.append("}")
-        self._lines.append("}")
-        del indices.names[self.lane]
-        self.names.release(name)
-
-    # ---- temporaries ------------------------------------------------------------------------------------------
-
-    def _type(self, vector: Vector) -> str:
-        element = _SIGNED[vector.mask] if vector.scalar is bool_ else computed(vector.scalar)
-        return self.dialect.types[element]
-
-    def _element_bits(self, vector: Vector) -> int:
-        return vector.mask if vector.scalar is bool_ else computed(vector.scalar).bits
-
-    def _temporary(self, wish: str) -> str:
-        name = self.names.fresh(wish)
-        self._temporaries.append(name)
-        return name
-
-    def _kept(self, vector: Vector) -> Vector:
-        """The vector in a variable."""
-        name = self._temporary("v")
-        self._lines.append(f"const {self._type(vector)}{self.width} {name} = {vector.text.text};")
-        return vector._replace(text=Text(name))
-
-    def _array(self, vector: Vector, wish: str) -> str:
-        """The vector in a private array."""
-        name = self._temporary(wish)
-        self._lines.append(f"{self._type(vector)} {name}[{self.width}];")
-        self._lines.append(self.forms.store.format(value=vector.text.text, address=name, width=self.width) + ";")
-        return name
-
-    def _from_array(self, name: str) -> Text:
-        return Text(self.forms.load.format(address=name, width=self.width))
-
-    @staticmethod
-    def _scalar_from_array(element: Text, vector: Vector) -> Text:
-        return Text(f"{element.text} != 0", EQUALITY) if vector.scalar is bool_ else element
+            self.lines.add("}")
 
     # ---- values -----------------------------------------------------------------------------------------------
 
@@ -198,12 +126,14 @@ class VectorPrinter:
         if vector.scalar is bool_:
             text = f"(int{self.width})({vector.text.within(CHOICE + 1)} ? -1 : 0)"
             return Vector(Text(text, UNARY), bool_, True, 32)
-        text = f"({self._type(vector)}{self.width})({vector.text.text})"
+        text = f"({self.lines.type_of(vector)}{self.width})({vector.text.text})"
         return Vector(Text(text, UNARY), vector.scalar, True)
 
     def _load(self, load: Load) -> Vector:
         place = self.values.places[load.buffer]
         position = linear(load.buffer, load.index)
+        if place.cells is None:
+            load = self._guarded(load)
         common, own = self._divide(load.guard)
         if place.cells is not None:
             name = place.elements(position.offset, self.width, self.forms.components)
@@ -227,9 +157,17 @@ class VectorPrinter:
             return self._select(self.mask(load.guard), plain, fill)
         return self._ternary(self.values.indices.conditions(common), plain, fill)
 
+    def _guarded(self, load: Load) -> Load:
+        """The load for the lanes that are stored only; memory beyond them need not be there."""
+        more = tuple(e for e in self._where if e not in load.guard)
+        if not more:
+            return load
+        fill = Constant(0, load.scalar) if load.fill is None else load.fill
+        return Load(load.buffer, load.index, (*load.guard, *more), fill)
+
     def _loadable(self, place: Place) -> bool:
         storage = self.values.storage(place)
-        return storage is None or storage.vector_load is not None
+        return place.buffer.scalar is not bool_ if storage is None else storage.vector_load is not None
 
     def _vector_load(self, place: Place, position: Expr) -> Vector:
         """A vector from contiguous memory, in either direction."""
@@ -285,15 +223,15 @@ class VectorPrinter:
         if load.scalar is bool_:
             fill = Vector(self._as_mask(fill, 8), bool_, True, 8)
         whole = self._vector_load(place, position)
-        name = self._temporary("v")
-        self._lines.append(f"{self._type(whole)}{self.width} {name};")
-        self._lines.append(f"if ({everywhere.text}) {{")
-        self._lines.append(f"{name} = {whole.text.text};")
-        self._lines.append("} else {")
-        elements = self._array(fill, "lanes")
+        name = self.lines.temporary("v")
+        self.lines.add(f"{self.lines.type_of(whole)}{self.width} {name};")
+        self.lines.add(f"if ({everywhere.text}) {{")
+        self.lines.add(f"{name} = {whole.text.text};")
+        self.lines.add("} else {")
+        elements = self.lines.in_array(fill)
         self._fill_array(elements, load, position)
-        self._lines.append(f"{name} = {self._from_array(elements).text};")
-        self._lines.append("}")
+        self.lines.add(f"{name} = {self.lines.from_array(elements).text};")
+        self.lines.add("}")
         return whole._replace(text=Text(name))
 
     def _gather(self, load: Load, place: Place, position: Expr) -> Vector:
@@ -304,19 +242,17 @@ class VectorPrinter:
             fill = self.widened(self.value(load.fill))
             if load.scalar is bool_:
                 fill = Vector(self._as_mask(fill, 8), bool_, True, 8)
-            elements = self._array(fill, "lanes")
+            elements = self.lines.in_array(fill)
         else:
-            elements = self._temporary("lanes")
-            self._lines.append(f"{self._type(Vector(Text(''), load.scalar, True, mask))} {elements}[{self.width}];")
+            elements = self.lines.array(self.lines.type_of(Vector(Text(""), load.scalar, True, mask)))
         self._fill_array(elements, load, position)
-        return Vector(self._from_array(elements), load.scalar, True, mask)
+        return Vector(self.lines.from_array(elements), load.scalar, True, mask)
 
     def _fill_array(self, elements: str, load: Load, position: Expr) -> None:
-        with self._lane_loop(load.guard):
+        with self.lines.loop(load.guard) as lane:
             element = self.values.element(Load(load.buffer, load.index))
-            lane = self.values.indices.names[self.lane]
             value = f"{element.within(CHOICE + 1)} ? -1 : 0" if load.scalar is bool_ else element.text
-            self._lines.append(f"{elements}[{lane}] = {value};")
+            self.lines.add(f"{elements}[{lane}] = {value};")
 
     def _everywhere(self, guard: Guard) -> Text | None:
         """The condition that all lanes hold, where the ends tell: each form is linear in the lane."""
@@ -336,12 +272,10 @@ class VectorPrinter:
         slope = value.index.coefficient(self.lane)
         if slope is not None:
             return self.convert(Vector(self._ramp(value.index, slope, bits), own, True), value.scalar)
-        elements = self._temporary("lanes")
-        self._lines.append(f"{self.dialect.types[own]} {elements}[{self.width}];")
-        with self._lane_loop(()):
-            text = self.values.indices.text(value.index, bits).text
-            self._lines.append(f"{elements}[{self.values.indices.names[self.lane]}] = {text};")
-        return self.convert(Vector(self._from_array(elements), own, True), value.scalar)
+        elements = self.lines.array(self.dialect.types[own])
+        with self.lines.loop(()) as lane:
+            self.lines.add(f"{elements}[{lane}] = {self.values.indices.text(value.index, bits).text};")
+        return self.convert(Vector(self.lines.from_array(elements), own, True), value.scalar)
 
     def _ramp(self, e: Expr, slope: int, bits: int) -> Text:
         """A form that is linear in the lane, for all lanes."""
@@ -367,12 +301,11 @@ class VectorPrinter:
             if slope is not None and bits == 32:
                 parts.append(Text(f"{self._ramp(e, slope, bits).within(PLUS)} >= 0", RELATION))
                 continue
-            elements = self._temporary("lanes")
-            self._lines.append(f"int {elements}[{self.width}];")
-            with self._lane_loop(()):
+            elements = self.lines.array(self.dialect.index_types[32])
+            with self.lines.loop(()) as lane:
                 truth = self.values.indices.conditions((e,)).within(CHOICE + 1)
-                self._lines.append(f"{elements}[{self.values.indices.names[self.lane]}] = {truth} ? -1 : 0;")
-            parts.append(self._from_array(elements))
+                self.lines.add(f"{elements}[{lane}] = {truth} ? -1 : 0;")
+            parts.append(self.lines.from_array(elements))
         text = parts[0] if len(parts) == 1 else Text(" & ".join(p.within(UNARY) for p in parts), BITS)
         return Vector(text, bool_, True, 32)
 
@@ -381,7 +314,7 @@ class VectorPrinter:
         condition = self.widened(condition)
         if condition.mask == bits:
             return condition.text
-        return Text(f"convert_{self.dialect.types[_SIGNED[bits]]}{self.width}({condition.text.text})")
+        return Text(f"convert_{self.dialect.types[SIGNED[bits]]}{self.width}({condition.text.text})")
 
     def _choose(self, value: Choose) -> Vector:
         then, otherwise = self.value(value.then), self.value(value.otherwise)
@@ -399,7 +332,7 @@ class VectorPrinter:
     def _select(self, condition: Vector, then: Vector, otherwise: Vector) -> Vector:
         """A choice lane by lane."""
         then, otherwise = self._alike(self.widened(then), self.widened(otherwise))
-        mask = self._as_mask(condition, self._element_bits(then))
+        mask = self._as_mask(condition, then.element.bits)
         return then._replace(text=Text(f"select({otherwise.text.text}, {then.text.text}, {mask.text})"))
 
     def _alike(self, a: Vector, b: Vector) -> tuple[Vector, Vector]:
@@ -441,7 +374,7 @@ class VectorPrinter:
 
     def _names(self, scalar: Scalar) -> dict[str, str]:
         inner = computed(scalar)
-        unsigned = _UNSIGNED[inner.bits]
+        unsigned = UNSIGNED[inner.bits]
         return {
             "t": f"{self.dialect.types[inner]}{self.width}",
             "u": f"{self.dialect.types[unsigned]}{self.width}",
@@ -467,7 +400,7 @@ class VectorPrinter:
         if target is bool_:
             bits = computed(source).bits
             return Vector(
-                Text(f"{vector.text.within(PLUS)} != ({self._type(vector)}{self.width})(0)", EQUALITY),
+                Text(f"{vector.text.within(PLUS)} != ({self.lines.type_of(vector)}{self.width})(0)", EQUALITY),
                 bool_,
                 True,
                 bits,

@@ -17,7 +17,7 @@ from lithify.targets.arguments import Arguments, Call
 from lithify.targets.base import Executable, Interface, Resident, size_function
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.width import LARGEST
-from lithify.targets.memory import Array, address_of
+from lithify.targets.memory import Array, address_of, aligned_empty
 from lithify.targets.opencl import compiler
 from lithify.targets.opencl.devices import OpenCLDevice
 from lithify.targets.opencl.source import Source
@@ -201,10 +201,14 @@ class OpenCLExecutable(Executable):
             if value.device != self.device:
                 raise LaunchError(f"an argument lies on {value.device}, the program runs on {self.device}")
             return value.buffer
+        if not self.device.shares_memory or not value.nbytes:
+            return self._resident(value).buffer
+        if not self._usable(value, alignment):
+            moved = aligned_empty(value.shape, value.dtype)
+            moved[...] = value
+            value = moved
         flags = cl.mem_flags
-        if self._usable(value, alignment):
-            return cl.Buffer(self.device.context, flags.READ_ONLY | flags.USE_HOST_PTR, hostbuf=value)
-        return self._resident(value).buffer
+        return cl.Buffer(self.device.context, flags.READ_ONLY | flags.USE_HOST_PTR, hostbuf=value)
 
     def _usable(self, array: Array, alignment: int) -> bool:
         """Whether the device can work on the array where it lies."""
