@@ -7,7 +7,7 @@ vectors; reductions get independent accumulators, one a lane of a few vectors. L
 from __future__ import annotations
 
 from lithify.lang.algebra import algebra_of
-from lithify.lang.levels import HEAP, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
+from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -16,7 +16,7 @@ from lithify.lowering.needs import Need, Nest, Path, has_loops, has_work, is_laz
 from lithify.lowering.strategist import Choice, Strategist
 from lithify.lowering.work import body_of, elements, length_of, work
 from lithify.machine import DeviceModel
-from lithify.rewrite import Strategy
+from lithify.rewrite import Derivation, Strategy, everywhere, try_
 from lithify.rules.algorithmic import iterate_unroll, let_inline, split_join, split_range
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
 from lithify.rules.lowering import (
@@ -30,7 +30,7 @@ from lithify.rules.lowering import (
     reduce_fuse_named,
     to_memory,
 )
-from lithify.rules.memory import materialise
+from lithify.rules.memory import materialise, set_memory
 from lithify.rules.parallel import map_level, reduce_level, scan_level
 from lithify.rules.reduction import partial_reduce, reduce_lanes, reduce_range
 
@@ -59,6 +59,11 @@ class CpuStrategist(Strategist):
 
     def __init__(self, model: DeviceModel, loops: Loops) -> None:
         self.model, self.loops = model, loops
+
+    def settle(self, derivation: Derivation) -> Derivation:
+        if not self.model.has_memory("local"):
+            derivation.apply(try_(everywhere(set_memory(LOCAL, self.scratch))))
+        return super().settle(derivation)
 
     # -- maps
 

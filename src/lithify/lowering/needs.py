@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from lithify.lang.levels import Level, LevelKind, Memory
+from lithify.lang.levels import OUT, Level, LevelKind, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -44,7 +44,7 @@ class Need:
     nest: Nest
 
 
-ACCEPTORS = frozenset({"split", "join", "transpose", "take", "drop", "zip", "concat", "unzip", "proj"})
+ACCEPTORS = frozenset({"split", "join", "transpose", "take", "drop", "zip", "concat", "unzip"})
 _LEAVES = frozenset({"param", "bound", "const"})
 _REPEATING = frozenset({"slide", "replicate", "gather"})
 _LOOPS = frozenset({"reduce", "scan", "pipe", "iterate", "to", "instr", "scatter"})
@@ -161,6 +161,8 @@ def _write(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
         yield from _write(t.args[0].args[0], (*path, 0, 0), (*nest, t["level"]))
     elif kind == "let":
         yield from _let(t, path, nest, writes=True)
+    elif kind == "reduce" and t["level"] is not None and t["memory"] != OUT:
+        yield Need(Lack.COPY, path, t, nest)
     elif kind in ("reduce", "scan"):
         yield from _reduction(t, path, nest)
     elif kind == "to":

@@ -99,6 +99,10 @@ class DeviceModel:
         known = ", ".join(spec.name for spec in self.memories)
         raise LookupError(f"{self} has no memory {name}; it has {known}")
 
+    def has_memory(self, name: str) -> bool:
+        """Whether the machine has a memory of this name."""
+        return any(spec.name == name for spec in self.memories)
+
     def may_allocate(self, memory: str, enclosing: Iterable[NamedLevel]) -> bool:
         """Whether a value can be written to a new array in `memory` below maps at these levels."""
         refused = self.memory(memory).refused_below
