@@ -45,8 +45,8 @@ def translate(
 
     `parameters` are the inputs in the order of a call (`param` terms or names with types). `device` is a device model,
     asked for its levels, warp width, limits and kinds of copy; without one every level is allowed. `passes` are run
-    over the result (the device's pipeline if none are given). Raises Rejected, naming the place and the remedy, when the term does not say everything or says
-    something that no kernel can do.
+    over the result: the device's pipeline if none are given. Raises Rejected, naming the place and the remedy, when the
+    term does not say everything or says something that no kernel can do.
     """
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
     tr = Translator(name, device)
