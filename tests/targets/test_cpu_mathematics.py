@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bf16, f16, f32, f64
 from lithify.targets.cpu import CpuTarget
+from lithify.targets.cpu.engine import host
 from tests.targets.handmade import elementwise
 
 TARGET = CpuTarget(threads=1)
@@ -67,8 +70,8 @@ def ulps(got: Any, exact: Any, scalar: Scalar) -> Any:
 @pytest.mark.parametrize("name", EXACT)
 def test_unary(name: str, scalar: Scalar) -> None:
     x = samples(scalar, name)
-    wide = x.astype(np.float64 if scalar is f32 else WIDE)
     with np.errstate(all="ignore"):
+        wide = x.astype(np.float64 if scalar is f32 else WIDE)
         exact = EXACT[name](wide)
     for width in (16, 1):
         part = x if width > 1 else x[::37]
@@ -104,8 +107,8 @@ def test_pow(scalar: Scalar) -> None:
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "sqrt"])
 def test_narrow_floats_exhaustively(name: str, scalar: Scalar) -> None:
     x = np.arange(1 << 16, dtype=np.uint16).view(scalar.dtype)
-    wide = x.astype(np.float32).astype(np.float64)
     with np.errstate(all="ignore"):
+        wide = x.astype(np.float32).astype(np.float64)
         exact = EXACT[name](wide)
         rounded = exact.astype(np.float32).astype(scalar.dtype)
     got = TARGET.compile(elementwise(name, len(x), 16, [scalar], scalar))(x)
@@ -114,3 +117,15 @@ def test_narrow_floats_exhaustively(name: str, scalar: Scalar) -> None:
     neighbours = np.abs(got.view(np.int16).astype(int) - rounded.view(np.int16).astype(int)) <= 1
     assert np.all(same | neighbours)
     assert np.mean(same) > 0.999
+
+
+@pytest.mark.parametrize("scalar", [f16, bf16, f32, f64], ids=str)
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "rsqrt", "floor", "round", "min", "max", "add"])
+def test_no_lane_goes_through_the_c_library(name: str, scalar: Scalar) -> None:
+    """A call for every lane would be slower by an order of magnitude than what the tests above check."""
+    if not any(f in host()[2] for f in ("+fma", "+neon", "+v")):
+        pytest.skip("a processor without fused multiply-add")
+    assembly = TARGET.assembly(elementwise(name, 64, 16, [scalar] * OPERATORS[name].arity, scalar))
+    assert "lithify_run" in assembly
+    library = r"[$\s](exp|log|tanh|erf|sqrt|floor|rint|roundeven|fmin|fmax|fma)f?(?:@PLT)?,?\s"
+    assert not re.findall(library, assembly)

@@ -69,6 +69,9 @@ def _float(b: Builder, name: str, values: list[Value], scalar: Scalar) -> Value:
     if scalar in (f32, f64):
         return _FLOAT[name](b, values)
     wide = [widen(v, scalar) for v in values]
+    if name in ("min", "max"):  # the operands themselves, by comparison: LLVM would call the C library for halves
+        first = wide[0].compare("lt" if name == "min" else "gt", wide[1]) | wide[1].compare("ne", wide[1])
+        return first.choose(*values)
     if name == "fma":  # the product of two narrow floats is exact in f64
         wide = [v.cast("fpext", "double") for v in wide]
     return narrow(_FLOAT[name](b, wide), scalar)
