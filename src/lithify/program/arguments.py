@@ -235,16 +235,19 @@ def returner(values: Sequence[Any]) -> Callable[[Any], Any] | None:
     for value in values:
         if isinstance(value, np.ndarray | np.generic) or type(value) in _NUMBERS or not hasattr(value, "__dlpack__"):
             continue
-        library = type(value).__module__.partition(".")[0]
-        if library == "torch":
-            return _as_torch
-        module = sys.modules.get(library)
-        convert = getattr(module, "from_dlpack", None) or getattr(getattr(module, "dlpack", None), "from_dlpack", None)
-        if convert is None and library.startswith("jax"):
-            convert = getattr(sys.modules.get("jax.dlpack"), "from_dlpack", None)
-        if convert is not None:
-            return convert  # type: ignore[no-any-return]
+        library = type(value).__module__.partition(".")[0].removesuffix("lib")  # jaxlib's arrays are JAX's
+        return _as_torch if library == "torch" else _maker(library)
     return None
+
+
+def _maker(library: str) -> Callable[[Any], Any] | None:
+    """What makes an array of a library: its `from_dlpack`, or `asarray` for types that NumPy does not hand on so."""
+    places = [m for name in (f"{library}.numpy", library, f"{library}.dlpack") if (m := sys.modules.get(name))]
+    through = next((f for m in places if (f := getattr(m, "from_dlpack", None))), None)
+    copied = next((f for m in places if (f := getattr(m, "asarray", None))), None)
+    if through is None or copied is None:
+        return through or copied
+    return lambda result: (through if result.dtype.isbuiltin == 1 else copied)(result)
 
 
 def _as_torch(result: np.ndarray[Any, Any]) -> Any:
