@@ -4,8 +4,9 @@
 "Strategy-preserving compilation for parallel functional code", 2017). Layouts change the readable or the acceptor. The
 translation decides nothing: the loop nest *is* the lowered program, and what does not say how it runs is rejected.
 
-The functions of the patterns are in `translate_read` (values and layouts), `translate_write` (maps and layouts in
-result position), `translate_reduce` (accumulation), `translate_memory` (to[..], kernels).
+The functions of the patterns are in `translate_read` (values), `translate_views` (layouts), `translate_write` (maps,
+and layouts in result position), `translate_reduce` and `translate_pipe` (accumulation), `translate_memory` (to[..],
+scatter, kernels); importing these declares them to `builder`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lithify.kernel import (
     translate_pipe,
     translate_read,
     translate_reduce,
+    translate_views,
     translate_write,
 )
 from lithify.kernel.builder import Translator
@@ -30,7 +32,7 @@ from lithify.lang.term import Term
 from lithify.lang.types import Tuple, Type, sizes_in
 from lithify.machine import DeviceModel
 
-__all__ = ["translate", "translate_pipe", "translate_read", "translate_reduce", "translate_write"]
+DECLARING = (translate_memory, translate_pipe, translate_read, translate_reduce, translate_views, translate_write)
 
 
 def translate(

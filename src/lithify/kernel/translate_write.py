@@ -8,7 +8,8 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor, ViewAcceptor
-from lithify.kernel.translate_read import array, check_swizzle, let_value, shared, swizzled
+from lithify.kernel.translate_read import array, let_value, shared
+from lithify.kernel.translate_views import check_swizzle, swizzled
 from lithify.kernel.walk import reads_buffer
 from lithify.lang.levels import INLINE
 from lithify.lang.term import Term
