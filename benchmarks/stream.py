@@ -63,13 +63,13 @@ def _vectors(name: str, array: str) -> list[str]:
     return lines
 
 
-def _stores(value: str) -> list[str]:
+def _stores(value: str, hint: str = "") -> list[str]:
     lines = []
     for k in range(_UNROLL):
         lines += [
             f"  %ai{k} = add i64 %i, {k * _LANES}",
             f"  %ap{k} = getelementptr float, ptr %a, i64 %ai{k}",
-            f"  store <16 x float> {value.format(k=k)}, ptr %ap{k}, align 64",
+            f"  store <16 x float> {value.format(k=k)}, ptr %ap{k}, align 64{hint}",
         ]
     return lines
 
@@ -93,6 +93,7 @@ def _module() -> str:
     parts: dict[str, tuple[list[str], list[str], list[str]]] = {
         "read": (sums, [*_vectors("b", "b"), *adds], total),
         "copy": ([], [*_vectors("b", "b"), *_stores("%b{k}")], []),
+        "copy_past": ([], [*_vectors("b", "b"), *_stores("%b{k}", ", !nontemporal !0")], []),
         "triad": ([], [*triad, *_stores("%r{k}")], []),
     }
     declaration, function = _FUNCTION.strip().split("\n\n", 1)
@@ -100,7 +101,7 @@ def _module() -> str:
     for name, lines in parts.items():
         phis, body, end = ("\n".join(part) for part in lines)
         texts.append(function.format(name=name, phis=phis, body=body, end=end, block=_BLOCK))
-    return "\n\n".join(texts)
+    return "\n\n".join([*texts, "!0 = !{i32 1}"])
 
 
 @cache
@@ -157,9 +158,7 @@ def pinned_pool() -> Iterator[ThreadPoolExecutor]:
     before = os.sched_getaffinity(0)
     cores = sorted(before)
     free = iter(cores[1:] or cores)
-    with ThreadPoolExecutor(
-        max(1, len(cores) - 1), initializer=lambda: os.sched_setaffinity(0, {next(free)})
-    ) as pool:
+    with ThreadPoolExecutor(max(1, len(cores) - 1), initializer=lambda: os.sched_setaffinity(0, {next(free)})) as pool:
         os.sched_setaffinity(0, cores[:1])
         try:
             yield pool
@@ -176,9 +175,9 @@ def bandwidths(elements: int = ELEMENTS, *, rounds: int = 9) -> list[dict[str, A
     with pinned_pool() as pool:
         for kind, per_element in BYTES.items():
             runs = {
-                (by, threads): partial(_run_all, pool, jobs)
+                (by, threads): partial(_run_all, pool, parts)
                 for threads in sorted({1, most})
-                for by, jobs in _jobs(kind, arrays, threads).items()
+                for by, parts in jobs(kind, arrays, threads).items()
             }
             timings = compare({f"{by} {threads}": run for (by, threads), run in runs.items()}, rounds=rounds)
             for (by, threads), timing in zip(runs, timings.values(), strict=True):
@@ -188,26 +187,28 @@ def bandwidths(elements: int = ELEMENTS, *, rounds: int = 9) -> list[dict[str, A
     return rows
 
 
-def _jobs(kind: str, arrays: list[Any], threads: int) -> dict[str, list[Callable[[], None]]]:
-    """The calls that the threads make, one each, over parts of equal length."""
+def jobs(kind: str, arrays: list[Any], threads: int) -> dict[str, list[Callable[[], None]]]:
+    """The calls that the threads make, one each, over parts of equal length; copies also past the caches."""
     a, b, c = arrays
     blocks = len(a) // _BLOCK
     ranges = list(itertools.pairwise(blocks * t // threads * _BLOCK for t in range(threads + 1)))
-    loop = llvm_loop(kind)
+    loops = {"LLVM": llvm_loop(kind)} | ({"LLVM past the caches": llvm_loop("copy_past")} if kind == "copy" else {})
     # a reader leaves its sum in `a`, each thread in a cache line of its own
     places = [a.ctypes.data + (64 * t if kind == "read" else 0) for t in range(threads)]
     return {
-        "LLVM": [
+        by: [
             partial(loop, place, b.ctypes.data, c.ctypes.data, low, high)
             for place, (low, high) in zip(places, ranges, strict=True)
-        ],
+        ]
+        for by, loop in loops.items()
+    } | {
         "NumPy": [partial(_numpy_part, kind, a, b, c, low, high) for low, high in ranges],
     }
 
 
-def _run_all(pool: ThreadPoolExecutor, jobs: list[Callable[[], None]]) -> None:
-    others = [pool.submit(job) for job in jobs[1:]]
-    jobs[0]()
+def _run_all(pool: ThreadPoolExecutor, parts: list[Callable[[], None]]) -> None:
+    others = [pool.submit(part) for part in parts[1:]]
+    parts[0]()
     for other in others:
         other.result()
 

@@ -1,0 +1,120 @@
+"""Every program that lithify ships, on the CPU: time, share of the machine's streaming bandwidth, ratio to others.
+
+A program, its competitors and the machine's own streams run side by side, round by round. The bound of a program is
+what it reads and writes at least, at the best rate that a read (programs that reduce) or a copy (the others) reached
+beside it: lithify's own copy and sum, and `benchmarks.stream`'s loops.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Row, Timing, compare, cpu_name, ratio, record, table, usable_cores
+from benchmarks.stream import aligned, jobs
+
+# Variables that make OpenBLAS take this machine for another one.
+_MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+_STREAM_ELEMENTS = 1 << 24
+
+
+class Streams:
+    """The machine's own streams as things to measure, by threads that stay each on a core."""
+
+    def __init__(self, elements: int) -> None:
+        import lithify as lf
+
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(usable_cores())
+        pools = [ThreadPoolExecutor(1, initializer=_stay_on, initargs=(core,)) for core in cores]
+        arrays = [aligned(elements) for _ in range(3)]
+        a, b, _ = arrays
+        blas = lf.library("blas")
+
+        def by_all(parts: list[Callable[[], None]]) -> None:
+            running = [pool.submit(part) for pool, part in zip(pools, parts, strict=True)]
+            for each in running:
+                each.result()
+
+        def loops(kind: str) -> dict[str, Callable[[], object]]:
+            found = jobs(kind, arrays, len(cores))
+            return {by: partial(by_all, found[by]) for by in found if by.startswith("LLVM")}
+
+        self.elements = elements
+        self.reads: dict[str, Callable[[], object]] = loops("read") | {"lithify": lambda: blas["sum"](b)}
+        self.copies: dict[str, Callable[[], object]] = loops("copy") | {"lithify": lambda: blas["scal"](1.0, b, out=a)}
+
+    def beside(self, reduces: bool) -> dict[str, Callable[[], object]]:
+        """The streams for a program that reduces, or for one that writes as many elements as it reads."""
+        chosen = self.reads if reduces else self.copies
+        return {f"stream {name}": run for name, run in chosen.items()}
+
+    def rate(self, timings: dict[str, Timing], reduces: bool) -> float:
+        """The best rate of those streams, in bytes a second."""
+        moved = self.elements * (4 if reduces else 8)
+        return max(t.per_second(moved) for name, t in timings.items() if name.startswith("stream "))
+
+
+def _stay_on(core: int) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def measure(case: Any, streams: Streams, rounds: int) -> Row:
+    """One line of the table."""
+    import lithify as lf
+
+    program = lf.library(case.text)[case.program]
+    out = np.empty(case.result, np.float32) if case.result else None
+    reduces = case.reads > 2 * case.writes
+    runs = {"lithify": partial(program, *case.arguments, out=out)} | case.others | streams.beside(reduces)
+    timings = compare(runs, rounds=rounds)
+    ours = timings["lithify"]
+    moved = 4 * (case.reads + case.writes)
+    rate = streams.rate(timings, reduces)
+    ratios = {name: ratio(ours, timings[name]) for name in case.others}
+    best = min(ratios, key=ratios.__getitem__, default=None)
+    row: dict[str, Any] = {"program": case.program, "size": case.size, "ms": round(ours.median * 1e3, 4)}
+    row |= {"spread": round(ours.spread, 3), "GB/s": round(ours.per_second(moved) / 1e9, 2)}
+    row |= {"machine GB/s": round(rate / 1e9, 2), "share": round(ours.per_second(moved) / rate, 3)}
+    if case.operations:
+        row["GF/s"] = round(ours.per_second(case.operations) / 1e9, 1)
+    if best is not None:
+        row |= {"best other": best, "faster than it": round(ratios[best], 2)}
+    row["others ms"] = ", ".join(f"{name} {timings[name].median * 1e3:.4g}" for name in case.others)
+    return row
+
+
+def _restart_without_misleading() -> None:
+    """OpenBLAS reads its variables when it is loaded: the process starts anew without them."""
+    if any(name in os.environ for name in _MISLEADING):
+        environment = {k: v for k, v in os.environ.items() if k not in _MISLEADING}
+        os.execve(sys.executable, sys.orig_argv, environment)
+
+
+def main(quick: bool) -> None:
+    _restart_without_misleading()
+    rows = run(quick)
+    print(table(rows))
+    if not quick:
+        record("cpu_programs", rows, device=cpu_name(), note="float32, results into out=; rates count what is read and "
+               "written at least; a share is of the best stream beside it.")  # fmt: skip
+
+
+def run(quick: bool, only: set[str] | None = None, rounds: int = 11) -> list[Row]:
+    """The lines of all programs, or of those named."""
+    from benchmarks.cpu_cases import cases
+
+    streams = Streams(_STREAM_ELEMENTS >> (6 if quick else 0))
+    rows: list[Row] = []
+    for group in cases(quick):
+        for case in group():
+            if only is None or case.program in only:
+                rows.append(measure(case, streams, 3 if quick else rounds))
+                print(table(rows[-1:]).splitlines()[-1], flush=True)
+    return rows
