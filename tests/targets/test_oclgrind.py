@@ -13,7 +13,7 @@ from lithify.targets.opencl.source import program_source
 from tests.targets.group_programs import CASES, close, transpose, tree_sum
 
 SMALL = ("transpose", "transpose of f16", "tree sum", "stencil", "symbolic", "16 lanes of 50 f32", "8 lanes of 27 f16",
-         "3 lanes of 10 f32", "gather 8 of 21", "tail of 19 under if", "19 truth values", "histogram", "histogram f32",
+         "3 lanes of 10 f32", "gather 8 of 21", "tail of 19 under if", "19 truth values", "halves", "histogram", "histogram f32",
          "largest f32")  # fmt: skip
 
 
@@ -53,6 +53,12 @@ def test_a_missing_barrier_of_the_tree_is_found(oclgrind: str) -> None:
     report = check_source(replace(source, text=first + rest), interface_of(case.program), case.arguments)
     assert barrier
     assert any("data race" in finding.kind for finding in report.findings)
+
+
+def test_uninitialised_reads_are_looked_for_where_that_works(oclgrind: str) -> None:
+    halves, plain = CASES["halves"](), CASES["16 lanes of 50 f32"]()
+    assert "--uninitialized" not in check(halves.program, halves.arguments).options
+    assert "--uninitialized" in check(plain.program, plain.arguments).options
 
 
 def test_results_come_back(oclgrind: str) -> None:
