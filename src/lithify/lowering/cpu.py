@@ -11,6 +11,7 @@ from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, 
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
+from lithify.lowering import stages
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Need, Nest, Path, has_loops, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.strategist import Choice, Strategist
@@ -74,7 +75,11 @@ class CpuStrategist(Strategist):
             return fused
         if VEC in nest:
             return Choice(path, map_level(UNROLL if length_of(m) <= 16 else SEQ))
-        interior = self._without_borders(m)
+        if not nest:
+            step = stages.next_step(m, self.model)
+            if step is not None:
+                return Choice((*path, *step[0]), step[1])
+        interior = None if nest else self._without_borders(m)
         if interior is not None:
             return Choice(path, interior)
         if not nest and self.spreads(work(m)):

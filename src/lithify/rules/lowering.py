@@ -75,8 +75,8 @@ reduce_fuse_named = rule(
 
 cut_borders = rule(
     "cut-borders",
-    """map@a f xs -> concat (map@a.low f (take low xs)) (map@a.inner f (take inner (drop low xs)))
-                             (map@a.high f (drop (low + inner) xs))""",
+    """map@a f xs -> concat (map@a.head f (take low xs)) (map@a.body f (take inner (drop low xs)))
+                             (map@a.tail f (drop (low + inner) xs))""",
     parameters="low inner",
     when=["low >= 0", "inner >= 0", "low + inner <= length xs"],
     examples=[Example("λ (xs : 8.f32). map (reduce (+) 0) (slide 3 1 (pad 1 1 clamp xs))", (1, 6))],
@@ -117,4 +117,18 @@ name_initial = rule(
     "reduce@k f z xs -> let s = z in reduce@k f s xs",
     examples=[Example("λ (xs : 8.f32) (z : f32). reduce (+) (sqrt z) xs")],
     law="The initial value is computed first, and has a name.",
+)
+
+take_slide = rule(
+    "take-slide",
+    "take m (slide n s xs) -> slide n s (take (s * (m - 1) + n) xs)",
+    when=["m >= 1"],
+    law="The first windows are the windows of the first elements.",
+)
+
+drop_slide = rule(
+    "drop-slide",
+    "drop m (slide n s xs) -> slide n s (drop (s * m) xs)",
+    when=["s * m + n <= length xs"],
+    law="The windows after the first are the windows of the elements after the first.",
 )

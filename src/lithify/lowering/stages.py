@@ -1,0 +1,109 @@
+"""Stencils over computed arrays, tile by tile: what a tile's windows need is computed into memory of the thread.
+
+    map f (slide n 1 (map G X))                                             n rows of the inner stage make one row
+      -> join (map (λt. map f (slide n 1 (map G t))) (slide (R + n - 1) R X))     R rows a tile
+
+(overlapped tiling: n - 1 rows of each tile are computed twice, and no row of the inner stage goes through memory). The
+steps are taken one by one, whenever the strategist comes back to the loop: maps of views move out of the way, then the
+loop is split, then the windows' rows are grouped.
+"""
+
+from __future__ import annotations
+
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import Term
+from lithify.lang.types import Array, Tuple, Type, shape_of
+from lithify.lowering.needs import Path, has_work, is_scalar
+from lithify.lowering.work import count, length_of
+from lithify.machine import DeviceModel
+from lithify.rewrite import Strategy
+from lithify.rules.algorithmic import split_join, split_range
+from lithify.rules.layout import VIEW_RULES
+from lithify.rules.lowering import drop_slide, take_slide
+from lithify.rules.stencil import slide_split
+
+# The share of a core's second cache that a tile's rows may take.
+_CACHE_SHARE = 0.75
+# More rows computed twice than this share of a tile do not pay.
+_OVERLAP = 0.2
+_TALLEST = 64
+
+
+def next_step(m: Term, model: DeviceModel) -> tuple[Path, Strategy] | None:
+    """The next step on the way to tiles for an outermost loop over windows of computed rows: where, and what.
+
+    None when the loop is not of this kind, when it is ready, or when tiles do not pay.
+    """
+    xs = m.args[1]
+    if is_scalar(_row(m.type)) or not has_work(xs):
+        return None
+    in_tiles = _is_part(m, "block")
+    if xs.kind == "split" and in_tiles:
+        return (1,), slide_split
+    if xs.kind in ("take", "drop") and xs.args[0].kind == "slide" and _is_part(m, "first", "rest"):
+        return (1,), take_slide if xs.kind == "take" else drop_slide
+    if xs.kind != "slide" or not (in_tiles or xs["step"].constant == 1):
+        return None
+    inner = _computed_rows(xs.args[0])
+    rows = None if inner is None else _rows_of_a_tile(m, count(xs["size"]) - 1, inner, model)
+    if inner is None or (rows is None and not in_tiles):
+        return None
+    below = xs.args[0]
+    if below.kind != "map":
+        return (1, 0), VIEW_RULES[f"{below.kind}-map"]
+    if in_tiles or not has_work(below.args[0]):
+        return (1,), VIEW_RULES["slide-map"]
+    assert rows is not None
+    n = length_of(m)
+    return (), split_join(rows) if n % rows == 0 else split_range(n // rows * rows)
+
+
+def _is_part(m: Term, *parts: str) -> bool:
+    """Was the loop made by a step that gives its parts these names?"""
+    return (m["name"] or "").rpartition(".")[2] in parts
+
+
+def _computed_rows(below: Term) -> Term | None:
+    """The map that computes the rows which windows slide over, if nothing but views lies between and below it."""
+    while True:
+        if below.kind == "map" and below["level"] is None:
+            if has_work(below.args[0]):
+                return None if has_work(below.args[1]) else below
+            below = below.args[1]
+        elif below.kind in ("take", "drop") or (below.kind == "pad" and below["mode"] != "fill"):
+            below = below.args[0]
+            if below.kind not in ("map", "pad", "take", "drop"):
+                return None
+        else:
+            return None
+
+
+def _rows_of_a_tile(m: Term, overlap: int, inner: Term, model: DeviceModel) -> int | None:
+    """As many rows as fit in the cache, of which the overlap must be a small part; enough tiles for all threads.
+
+    What is left over by whole tiles is one tile.
+    """
+    n = length_of(m)
+    cache = next((c.bytes for c in model.caches if c.level == 2), 1 << 18)
+    fitting = int(cache * _CACHE_SHARE / _bytes(_row(inner.type))) - overlap
+    if _is_part(m, "rest"):
+        return n if n <= max(fitting, overlap) else None
+    most = min(fitting, _TALLEST, n // (4 * model.cores))
+    if most < 1 or overlap > _OVERLAP * most:
+        return None
+    return next((rows for rows in range(most, most // 2, -1) if n % rows == 0), most)
+
+
+def _row(type_: Type) -> Type:
+    assert isinstance(type_, Array)
+    return type_.element
+
+
+def _bytes(type_: Type) -> int:
+    sizes, element = shape_of(type_)
+    total = sum(map(_bytes, element.items)) if isinstance(element, Tuple) else 4
+    if isinstance(element, Scalar):
+        total = element.bytes
+    for size in sizes:
+        total *= count(size)
+    return total
