@@ -45,7 +45,7 @@ class Walk:
 
 
 def accesses(program: ir.Program) -> list[Access]:
-    """All accesses to parameters, results and temporaries (private memory costs nothing to walk through)."""
+    """All accesses to arrays in memory (private memory and scalars cost nothing to walk through)."""
     found: list[Access] = []
     for kernel in program.kernels:
         _walk(kernel.body, (), found)
@@ -106,7 +106,7 @@ def linear(buffer: ir.Buffer, index: ir.Index) -> Expr:
 def _note(
     buffer: ir.Buffer, index: ir.Index, guard: ir.Guard, is_store: bool, loops: _Loops, found: list[Access]
 ) -> None:
-    if buffer.role in ("scratch", "scalar"):
+    if buffer.role == "scalar" or buffer.memory.name in ("private", "reg"):
         return
     position = linear(buffer, index)
     probe = _Probe(position, guard, loops)
