@@ -21,6 +21,7 @@ from lithify.lang.build import (
     reduce_,
     reindex,
     replicate,
+    slide,
     split,
     take,
     transpose,
@@ -28,7 +29,7 @@ from lithify.lang.build import (
 )  # fmt: skip
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.index_functions import index_function, reverse, stride
-from lithify.lang.levels import LOCAL, PRIVATE, SEQ, UNROLL, VEC
+from lithify.lang.levels import LOCAL, PAR, PRIVATE, SEQ, UNROLL, VEC
 from lithify.lang.scalars import f32
 from lithify.lang.term import Term, contains
 from lithify.lang.types import Array, array
@@ -53,10 +54,11 @@ from lithify.rules.algorithmic import split_join
 from lithify.rules.fusion import map_fusion, reduce_map_fusion
 from lithify.rules.interchange import map_map_interchange
 from lithify.rules.layout import coalesce, reindex_both
-from lithify.rules.matrix import block_reduction, outer_product, register_blocking, register_blocking_2d, tile
+from lithify.rules.matrix import block_reduction, outer_product, register_blocking, register_blocking_2d, tile, tiling
 from lithify.rules.memory import accumulate, stage_reduce_both
-from lithify.rules.parallel import map_level
-from lithify.rules.vector import vectorise
+from lithify.rules.parallel import map_level, nest
+from lithify.rules.stencil import tiled_stencil
+from lithify.rules.vector import vectorise, vectorised_reduction
 from tests.generators import Terms, element_of
 
 XS = param("xs", array(12, f32))
@@ -272,6 +274,46 @@ def test_register_blocking_takes_the_steps_of_the_slides() -> None:
         "map-map-interchange-left",
         "reduce-map-fusion",
     ]
+
+
+@pytest.mark.parametrize(("columns", "depth"), [(4, 6), (5, 5)])
+def test_tiling_takes_the_form_of_the_slides(columns: int, depth: int) -> None:
+    d = Derivation(matmul(6, columns, depth), check=True).apply(tiling("m", "n", "k", (3, 2, 2)))
+    blocks = next(t for t in loops(d.term) if t["name"] == "k.block")
+    assert [t["name"] for t in loops(blocks.args[0]) if t.kind == "map"][:2] == ["m.tile", "n.tile"]
+    assert contains(blocks.args[0], lambda t: t.kind == "reduce" and t["name"] == "k.tile")
+    assert blocks.args[2].kind == "zip"
+    assert not contains(blocks.args[2], lambda t: t.kind == "op"), "products were computed outside of the tiles"
+    assert replay(d.start, save(d), all_rules()).term is d.term
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 37])
+def test_a_vectorised_reduction_of_any_length(length: int) -> None:
+    xs, ys = param("xs", array(length, f32)), param("ys", array(length, f32))
+    products = map_(lambda p: mul(proj(0, p), proj(1, p)), zip_(xs, ys))
+    program = reduce_(lambda a, x: add(a, x), const(0, f32), products, name="k")
+    d = Derivation(program, check=True).apply(vectorised_reduction("k", 8))
+    step = next(t for t in loops(d.term) if t["name"] == "k.step")
+    assert (step["level"], step["memory"]) == (SEQ, PRIVATE)
+    assert not contains(step.args[2], lambda t: t.kind == "op"), "the products are an array of their own"
+
+
+@pytest.mark.parametrize("length", range(4, 12))
+def test_a_stencil_in_tiles(length: int) -> None:
+    xs = param("xs", array(length, f32))
+    sums = map_(lambda w: reduce_(lambda a, x: add(a, x), const(0, f32), w), slide(3, 1, xs))
+    d = Derivation(sums, check=True).apply(tiled_stencil(4))
+    assert d.names()[0] == ("slide-tile(4)" if (length - 2) % 2 == 0 else "slide-tile-any(4)")
+    assert d.names()[-1] == "map-fusion"
+
+
+def test_a_nest_of_levels_is_recorded() -> None:
+    matrix = param("A", array(2, 3, f32))
+    program = transpose(map_(lambda row: map_(lambda x: add(x, x), row), matrix))
+    d = Derivation(program, check=True).apply(nest(PAR, SEQ))
+    assert d.names() == ["map-level(par)", "map-level(seq)"]
+    assert [s.path for s in d.steps] == [(0,), (0, 0, 0)]
+    assert replay(program, save(d), all_rules()).term is d.term
 
 
 def test_a_derivation_for_a_gpu() -> None:

@@ -60,17 +60,16 @@ class Derivation:
         mark = self.context.mark()
         try:
             result = strategy.run(self.term, self.context)
+            if isinstance(result, Failure):
+                raise self._located(strategy.error(self.term, self.context))
+            if not same_type(result.type, self.term.type):
+                raise RewriteFailed(f"{strategy.name} changed the program's type {self.term.type} to {result.type}")
+            if self.check:
+                self.check_steps(mark)
         except Exception:
             self.context.back(mark)
             self.context.path.clear()
             raise
-        if isinstance(result, Failure):
-            self.context.back(mark)
-            raise self._located(strategy.error(self.term, self.context))
-        if not same_type(result.type, self.term.type):
-            raise RewriteFailed(f"{strategy.name} changed the program's type {self.term.type} to {result.type}")
-        if self.check:
-            self.check_steps(mark)
         self.term = result
         return self
 

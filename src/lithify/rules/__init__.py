@@ -11,10 +11,11 @@
     memory        store(memory), stage(memory, levels) and its variants, stage-out, accumulate(level, memory, copy_in,
                   copy_out), double-buffer, hoist, hoist-expanded, ..
     parallel      map-level(level), map-relevel(old, level), reduce-level(level, memory), `nest(levels)`
-    vector        vectorise(w), vectorise-loop(w)
+    vector        vectorise(w), vectorise-loop(w); `vectorised_reduction`
     lowering      to-memory, bind-memory, copy-loop, .. : the small steps of the default lowerings
-    matrix        macro rules (strategies): tile, outer_product, block_reduction, register_blocking, .._2d
-    stencil       slide-tile(u), slide-tile-any(u), slide-split, slide-rotate, separate-convolution
+    matrix        macro rules (strategies): tile, outer_product, block_reduction, tiling, register_blocking, .._2d
+    stencil       slide-tile(u), slide-tile-any(u), slide-tile-2d(u, w), slide-split, slide-rotate,
+                  separate-convolution; `tiled_stencil`
 
 A rule is a strategy: at once if it has no parameters, otherwise when called with them. Lengths need not be divisible
 where the list says (n) without a condition: padding is part of the rule and vanishes where n divides.

@@ -123,6 +123,7 @@ take_slide = rule(
     "take-slide",
     "take m (slide n s xs) -> slide n s (take (s * (m - 1) + n) xs)",
     when=["m >= 1"],
+    examples=[Example("λ (xs : 8.f32). take 4 (slide 3 1 xs)")],
     law="The first windows are the windows of the first elements.",
 )
 
@@ -130,5 +131,6 @@ drop_slide = rule(
     "drop-slide",
     "drop m (slide n s xs) -> slide n s (drop (s * m) xs)",
     when=["s * m + n <= length xs"],
+    examples=[Example("λ (xs : 8.f32). drop 4 (slide 3 1 xs)")],
     law="The windows after the first are the windows of the elements after the first.",
 )

@@ -8,18 +8,18 @@ ends up as a view of the result.
 from __future__ import annotations
 
 from lithify.lang.term import Term
-from lithify.rewrite.strategy import Strategy, seq, try_
-from lithify.rewrite.traversal import Predicate, at, named, of_kind, topdown
+from lithify.rewrite.strategy import Strategy, repeat, seq, try_
+from lithify.rewrite.traversal import Predicate, at, named, of_kind, one, topdown
 from lithify.rules.algorithmic import let_atom, split_join
-from lithify.rules.fusion import map_fission, map_fusion, reduce_map_fusion
+from lithify.rules.fusion import map_fission, map_fusion, reduce_map_fission, reduce_map_fusion
 from lithify.rules.interchange import (
     map_map_interchange,
     map_map_shared,
     map_reduce_interchange,
     map_reduce_shared,
 )
-from lithify.rules.layout import layout_out, pad_fill_zip, reduce_split_zip
-from lithify.rules.reduction import split_reduce_any
+from lithify.rules.layout import VIEW_RULES, layout_out, pad_fill_zip, reduce_split_zip
+from lithify.rules.reduction import blocked_reduce, pad_reduce, split_reduce_any
 
 
 def tile(outer: str, inner: str, rows: int, columns: int) -> Strategy:
@@ -58,6 +58,33 @@ def block_reduction(name: str, size: int) -> Strategy:
         at(name, split_reduce_any(size)),
         try_(topdown(pad_fill_zip)),
         try_(at(f"{name}.block", reduce_split_zip)),
+    )
+
+
+def tiling(outer: str, inner: str, reduction: str, sizes: tuple[int, int, int], *steps: Strategy) -> Strategy:
+    """Tiling of matrix multiplication in the form that the slides print: a sum of products of tiles.
+
+        untile . map (λrowOfTilesA. map (λcolOfTilesB.
+          reduce (λtileAcc, (tileA, tileB).
+            map (map (+)) . zip tileAcc . map (λas. map (λbs. reduce (+) 0 (map (*) (zip as bs))) tileB) tileA)
+          0 (zip rowOfTilesA colOfTilesB)) ..) ..
+
+    `sizes` are the tile's rows, columns and depth; `steps` come last (staging both tiles, levels).
+    """
+    rows, columns, depth = sizes
+    block = f"{reduction}.block"
+    filled = reduce_map_fusion >> pad_reduce(depth) >> reduce_map_fission
+    to_operands = one(topdown(VIEW_RULES["split-map"]))
+    return _macro(
+        f"tiling({outer}, {inner}, {reduction}, {rows}, {columns}, {depth})",
+        tile(outer, inner, rows, columns),
+        try_(at(reduction, filled)),
+        at(reduction, blocked_reduce(depth)),
+        repeat(at(block, to_operands | reduce_map_fusion | one(topdown(pad_fill_zip)) | reduce_split_zip)),
+        at(f"{inner}.tile", map_reduce_shared),
+        try_(at(_of(f"{outer}.tile", "map"), layout_out)),
+        at(f"{outer}.tile", map_reduce_shared),
+        *steps,
     )
 
 

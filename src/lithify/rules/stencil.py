@@ -5,6 +5,10 @@ from __future__ import annotations
 from lithify.arith import Expr, ceil_div, maximum
 from lithify.rewrite.notation import formula_function
 from lithify.rewrite.rule import Example, rule
+from lithify.rewrite.strategy import Strategy, repeat, seq
+from lithify.rewrite.traversal import topdown
+from lithify.rules.fusion import map_fusion
+from lithify.rules.layout import VIEW_RULES, map_join
 
 
 @formula_function
@@ -109,3 +113,17 @@ separate_convolution = rule(
     law="""Weights that are the products of a column u and a row v: first along the rows, then across them. Sums and
     products are reassociated, and the factor u of each row is taken out of its sum.""",
 )
+
+
+def tiled_stencil(size: int) -> Strategy:
+    """A map over windows in tiles of `size` elements: overlapped tiling, then map and windows in each tile.
+
+    slide-tile where the tiles come out even, slide-tile-any otherwise; map-take and map-join; map-fusion.
+    """
+    macro = seq(
+        topdown(slide_tile(size) | slide_tile_any(size)),
+        repeat(topdown(VIEW_RULES["map-take"] | map_join)),
+        repeat(topdown(map_fusion)),
+    )
+    macro.name = f"tiled-stencil({size})"
+    return macro
