@@ -93,9 +93,8 @@ def check_source(
         if not (place / "results").exists():
             if findings:
                 return Report(None, findings, tuple(options))
-            raise LaunchError(
-                f"{interface.name} did not run under oclgrind (exit status {done.returncode})\n{done.stderr.strip()[-2000:]}"
-            )
+            words = done.stderr.strip()[-2000:]
+            raise LaunchError(f"{interface.name} did not run under oclgrind (status {done.returncode})\n{words}")
         return Report(pickle.loads((place / "results").read_bytes()), findings, tuple(options))
 
 
