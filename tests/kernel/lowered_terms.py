@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from lithify.lang import build as b
+from lithify.lang.index_functions import reverse
 from lithify.lang.levels import (
     HEAP,
     INLINE,
@@ -22,11 +23,13 @@ from lithify.lang.levels import (
     Level,
     Memory,
 )
-from lithify.lang.term import Term, close, make
-from lithify.lang.types import Array, Tuple, Type
+from lithify.lang.scalars import i32
+from lithify.lang.term import Term, close, make, subterms
+from lithify.lang.types import Array, Tuple, Type, array
 from tests.evaluate.random_terms import Grower, random_type
 
 G0, G1, I0, I1 = Level("group", 0), Level("group", 1), Level("item", 0), Level("item", 1)
+ITEM, WARP, LANE = Level("item"), Level("warp"), Level("lane")
 GLOBAL0, GLOBAL1 = Level("global", 0), Level("global", 1)
 
 
@@ -112,9 +115,23 @@ def gpu_levels(r: Random) -> Callable[[int], tuple[Level, ...]]:
     return levels
 
 
-def group_levels(r: Random) -> Callable[[int], tuple[Level, ...]]:
+# How the work-items of a group are numbered: the levels for one dimension and for two, and sizes of a group.
+FAMILIES: dict[str, tuple[tuple[Level, ...], tuple[Level, ...], tuple[tuple[int, ...], ...]]] = {
+    "in a row": ((I0,), (I0,), ((1,), (3,), (8,))),
+    "in a square": ((ITEM,), (I1, I0), ((2, 3), (4, 1), (2, 2))),
+    "in warps of four": ((ITEM,), (WARP, LANE), ((8,), (4,), (12,))),
+}
+
+
+def group_levels(r: Random, family: str) -> Callable[[int], tuple[Level, ...]]:
     """What the work-items of a group write together."""
-    return lambda rank: (I0, *[r.choice([SEQ, UNROLL]) for _ in range(rank - 1)])
+    one, two, _ = FAMILIES[family]
+
+    def levels(rank: int) -> tuple[Level, ...]:
+        chosen = one if rank < len(two) else two
+        return (*chosen, *[r.choice([SEQ, UNROLL]) for _ in range(rank - len(chosen))])
+
+    return levels
 
 
 def array_type(r: Random, depth: int = 1) -> Type:
@@ -138,15 +155,54 @@ def on_cpu(r: Random, depth: int) -> tuple[Term, dict[str, Type]]:
 
 
 def on_gpu(r: Random, depth: int) -> tuple[Term, dict[str, Type]]:
-    """A value over the whole launch."""
+    """A value over the whole launch, which may be smaller than what is computed."""
     grower = ReadableGrower(r)
-    return written(inlined(r, grower.grow(array_type(r, 2), depth)), gpu_levels(r)), grower.inputs
+    value = written(inlined(r, grower.grow(array_type(r, 2), depth)), gpu_levels(r))
+    used = {t["level"] for t in subterms(value) if t.kind == "map"}
+    if isinstance(value.type, Array) and r.random() < 0.4:
+        grid = [r.choice([1, 2]) if used & {*pair} else 1 for pair in ((G0, GLOBAL0), (G1, GLOBAL1))]
+        group = [r.choice([1, 2, 3]) if used & {*pair} else 1 for pair in ((I0, GLOBAL0), (I1, GLOBAL1))]
+        value = b.launch(tuple(grid), tuple(group), value)
+    return value, grower.inputs
+
+
+def accumulated(r: Random, depth: int, memory: Memory, level: Level, out: Level, grower: Grower) -> Term:
+    """A vector of sums: an accumulator that is an array, with its initial copy and its copy-out."""
+    n, count = r.choice([1, 2, 4, 5]), r.choice([0, 1, 3])
+    rows = inlined(r, grower.grow(array(count, n, i32), depth))
+    start = b.copy(inlined(r, grower.grow(array(n, i32), depth)), level)
+    operator = r.choice(["add", "max", "mul"])
+
+    def step(acc: Term, row: Term) -> Term:
+        return b.map_(lambda p: b.op(operator, b.proj(0, p), b.proj(1, p)), b.zip_(acc, row), level)
+
+    return b.copy(b.reduce_(step, start, rows, SEQ, memory), out)
+
+
+def folded_on_cpu(r: Random, depth: int) -> tuple[Term, dict[str, Type]]:
+    """Array accumulators in the memory of each thread."""
+    grower = ReadableGrower(r)
+    level = r.choice([SEQ, UNROLL, VEC])
+    rows = b.generate(r.choice([1, 3]), lambda i: i)
+    body = accumulated(r, depth, PRIVATE, level, r.choice([SEQ, VEC]), grower)
+    return b.map_(lambda _i: body, rows, PAR), grower.inputs
+
+
+def folded_in_groups(r: Random, depth: int) -> tuple[Term, dict[str, Type]]:
+    """Array accumulators in local memory, and in the memory of each work-item."""
+    grower = ReadableGrower(r)
+    rows = b.generate(r.choice([1, 3]), lambda i: i)
+    if r.random() < 0.5:
+        body = accumulated(r, depth, LOCAL, I0, I0, grower)
+        return b.map_(lambda _i: body, rows, G0), grower.inputs
+    body = accumulated(r, depth, PRIVATE, r.choice([SEQ, UNROLL]), SEQ, grower)
+    return b.map_(lambda _i: b.map_(lambda _j: body, b.generate(3, lambda j: j), I0), rows, G0), grower.inputs
 
 
 def in_groups(r: Random, depth: int, memory: Memory = LOCAL) -> tuple[Term, dict[str, Type]]:
     """Groups that stage one to three values in local memory, each computed from those before, then write a result."""
     grower = ReadableGrower(r)
-    groups = r.choice([1, 2, 3])
+    groups, family = r.choice([1, 2, 3]), r.choice([*FAMILIES])
     row_type = array_type(r)
     rows = b.param("rows", Array(groups, row_type))
     inputs = grower.inputs
@@ -154,18 +210,29 @@ def in_groups(r: Random, depth: int, memory: Memory = LOCAL) -> tuple[Term, dict
 
     def body(row: Term) -> Term:
         scope: tuple[Term, ...] = (row,)
-        stages = []
+        stages: list[tuple[Term, Term]] = []
         for k in range(r.choice([1, 1, 2, 3])):
-            stage = inlined(r, grower.grow(array_type(r), depth, scope))
+            stage = inlined(r, reading(stages, scope))
             t = b.param(f"_stage{k}", stage.type)
-            stages.append((b.to(memory, written(stage, group_levels(r))), t))
+            stages.append((b.to(memory, written(stage, group_levels(r, family))), t))
             scope = (*scope, t, t)
-        result = written(inlined(r, grower.grow(array_type(r), depth, scope)), group_levels(r))
+        result = written(inlined(r, reading(stages, scope)), group_levels(r, family))
         for kept, t in reversed(stages):
             result = make_let(kept, t, result)
         return result
 
-    return b.map_(body, rows, G0), inputs
+    def reading(stages: list[tuple[Term, Term]], scope: tuple[Term, ...]) -> Term:
+        """A value that often contains a stage read by other work-items than wrote it."""
+        if not stages or r.random() < 0.3:
+            return grower.grow(array_type(r), depth, scope)
+        _, t = r.choice(stages)
+        more = grower.grow(Array(r.choice([1, 2]), b.element_type(t)), depth, scope)
+        return b.concat(b.reindex(reverse(b.length(t)), t), more)
+
+    value = b.map_(body, rows, G0)
+    if isinstance(value.type.element, Array) and (family != "in a row" or r.random() < 0.5):
+        value = b.launch((r.choice([1, 2]),), r.choice(FAMILIES[family][2]), value)
+    return value, inputs
 
 
 def make_let(value: Term, variable: Term, body: Term) -> Term:
