@@ -1,4 +1,4 @@
-"""The reduction case study: hand-written kernels beside derived ones, on every OpenCL device, against its copy bandwidth.
+"""The reduction case study: hand-written kernels beside derived ones, and a copy, on every OpenCL device.
 
 The time of a hand-written version is that of its one kernel, which leaves a sum for each group; the time of a derived
 version holds all its kernels and ends with the sum.
@@ -22,7 +22,8 @@ def main(quick: bool) -> None:
     for device in devices():
         small, large = (1 << 16, 1 << 18) if quick else (1 << 26, 1 << (28 if device.handle.type & 4 else 26))
         name = device.handle.name.strip()
-        for n, label, rows in ((small, "reduction", versions(device, small)), (large, "sum_dot", streams(device, large))):
+        for n, label, measure in ((small, "reduction", versions), (large, "sum_dot", streams)):
+            rows = measure(device, n)
             print(f"{name}, {n} float32\n{table(rows)}\n")
             if not quick:
                 record(label, rows, device=f"OpenCL {name}", note=f"{n} float32; GB/s of the input read.")

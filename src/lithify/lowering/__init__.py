@@ -1,4 +1,4 @@
-"""Lowering: the strategies that take a program down to one that says, for every loop, who runs it and where it writes."""
+"""Lowering: strategies that take a program down to one that says, for every loop, who runs it and where it writes."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class _Probe:
         mentioned = position.variables().union(*[g.variables() for g in guard])
         self.loops = [(v, extent) for v, _, extent in loops if v in mentioned]
         own = {v for v, _ in self.loops}
-        self.middle = {v: _SIZE for v in mentioned - own} | {v: extent // 2 for v, extent in self.loops}
+        self.middle = dict.fromkeys(mentioned - own, _SIZE) | {v: extent // 2 for v, extent in self.loops}
         self.plain = not guard and all(position.coefficient(v) is not None for v in own)
 
     def stride(self, variable: Variable) -> int | None:

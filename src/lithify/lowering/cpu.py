@@ -221,7 +221,8 @@ class CpuStrategist(Strategist):
         n, lanes = length_of(xs), self.model.vector_width(max(_scalar_bits(xs.type), default=32))
         spread = not nest and self.spreads(elements(xs.type))
         if not is_scalar(element_of(xs)):
-            return Choice(path, copy_loop(self.parallel if spread else UNROLL if n <= 8 and elements(xs.type) <= 256 else SEQ))
+            straight = n <= 8 and elements(xs.type) <= 256
+            return Choice(path, copy_loop(self.parallel if spread else UNROLL if straight else SEQ))
         if VEC in nest or n < lanes:
             return Choice(path, copy_loop(UNROLL if n <= 16 else SEQ))
         level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ

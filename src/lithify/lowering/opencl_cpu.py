@@ -14,7 +14,6 @@ from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy
 from lithify.rules.algorithmic import split_join
 from lithify.rules.lowering import name_initial, one_group
-from lithify.rules.parallel import map_level
 
 GROUP = Level("group", 0)
 

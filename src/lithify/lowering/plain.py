@@ -1,4 +1,4 @@
-"""The plainest lowering: every loop sequential, in the order of the program. It is what the analysis of loops looks at."""
+"""The plainest lowering: every loop sequential, in the order of the program. The analysis of loops looks at it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Version:
     def _step(self, values: int, fan_in: int) -> Strategy:
         """From `values` values to one in `fan_in` of them."""
         order = reduce_stride(values // fan_in) if self.partners == "halves" else id_
-        items = map_level(ITEM)
+        items: Strategy = map_level(ITEM)
         if self.idle == "modulo":
             items = every_nth(ITEMS * fan_in // values) >> at((0, 1, 0), items)
         return order >> partial_reduce(fan_in) >> at((2,), items >> to_memory(LOCAL))

@@ -39,7 +39,8 @@ class Strategist(ABC):
             choice = self.answer(need, derivation.term)
             derivation.apply(at(choice.path, choice.strategy))
         raise RewriteFailed(
-            f"the default lowering did not come to an end after {_STEP_LIMIT} steps", where=f"last: {need.lack.value}"
+            f"the default lowering did not come to an end after {_STEP_LIMIT} steps",
+            hint="say more in the program: levels for its loops, memories for its arrays",
         )
 
     def answer(self, need: Need, program: Term) -> Choice:
