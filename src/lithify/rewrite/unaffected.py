@@ -72,6 +72,10 @@ def _simpler(t: Term) -> Term | None:
     t = t.with_args(tuple([a if a.kind == "lambda" else simplify(a) for a in t.args]))
     if t.kind == "op":
         return _operator(t)
+    if t.kind == "tuple" and t.args[0].kind == "proj":  # (p.0, p.1, ..) is p
+        whole = t.args[0].args[0]
+        same = whole.type is t.type and all(part is proj(i, whole) for i, part in enumerate(t.args))
+        return whole if same else t
     if t.kind == "map" and t["level"] is None:
         return _map(t)
     if t.kind in _SPREAD and isinstance(t.type, Array):

@@ -57,6 +57,15 @@ iterate_split = rule(
     law="Applying f n times is applying it m times, then n - m times.",
 )
 
+iterate_nest = rule(
+    "iterate-nest",
+    "iterate n f x -> iterate (n // m) (λy. iterate m f y) x",
+    parameters="m",
+    when=["m | n"],
+    examples=[Example("λ (xs : 8.f32). iterate 6 (map (λx. x * 2)) xs", (2,))],
+    law="Applying f n times is n / m times applying it m times.",
+)
+
 iterate_step = rule(
     "iterate-step",
     "iterate n f x -> iterate (n - 1) f (f x)",

@@ -122,6 +122,13 @@ map_split_zip = rule(
     law="A map over blocks of pairs takes the blocks of both arrays.",
 )
 
+map_pad_fill = rule(
+    "map-pad-fill",
+    "map@a f (pad l r (fill c) xs) -> pad l r (fill (f c)) (map@a f xs)",
+    examples=[Example("λ (xs : 8.f32). map (λx. x + 1) (pad 1 1 (fill 0) xs)")],
+    law="What is computed from the fill is the same everywhere, and becomes the fill.",
+)
+
 pad_fill_zip = rule(
     "pad-fill-zip",
     "pad l r (fill c) (zip xs ys) -> zip (pad l r (fill c.0) xs) (pad l r (fill c.1) ys)",
