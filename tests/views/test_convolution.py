@@ -14,7 +14,7 @@ from lithify.views.convolution import Axis, Convolution, Gemm
 # size, filter, stride, dilation, left, right
 AXES = [
     Axis(*values)
-    for values in product((1, 4, 5), (1, 2, 3), (1, 2, 3), (1, 2), (0, 1, 2), (0, 2))
+    for values in product((1, 4, 5), (1, 2, 3), (1, 2, 3), (1, 2), (0, 1, 3, 4), (0, 2))
     if values[0] + values[4] + values[5] > values[3] * (values[1] - 1)
 ]
 CASES_2D = [

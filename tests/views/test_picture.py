@@ -43,6 +43,10 @@ def test_the_path_ends_in_padding():
     assert [step.real for step in steps] == [True, True, False]
     assert str(steps[-1]) == "x = -1: padding, reads 7"
     assert all(step.real for step in picture.trace(view, (0, 1)))
+    below = bottom_up(x=4).unmerge("x", {"row": 2, "col": 2}).get()
+    below = below.above().passthrough("row").pad("col", 1, 0).get()
+    assert len(picture.trace(below, (1, 0))) == 2  # below the padding there is no path, though an address exists
+    assert len(picture.trace(below, (1, 1))) == 3
 
 
 @pytest.mark.parametrize("view", [GEMM.a, GEMM.b, GEMM.c], ids="abc")
