@@ -1,7 +1,6 @@
 """Random well-typed terms of the language, small and full of corner cases: lengths 0 and 1, primes, tuples, nesting.
 
-`Terms` draws from a `random.Random`. In hypothesis tests pass `st.randoms(use_true_random=False)`, so that failing
-terms shrink; elsewhere a seeded `random.Random`.
+`Terms` draws from a `random.Random`; `well_typed` is a hypothesis strategy made of it, whose failing terms shrink.
 
     terms = Terms(random.Random(3))
     t = terms.term(terms.type(dims=2))      # an array of arrays; inputs are free variables
@@ -11,6 +10,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
 
 from lithify.arith import Expr
 from lithify.lang.build import (
@@ -276,6 +277,16 @@ class Terms:
         if isinstance(a.type, Array):
             return map_(lambda p: self._componentwise(proj(0, p), proj(1, p)), zip_(a, b))
         return op(CROOKED[self.scalar] if self.rng.random() < 0.1 else self.rng.choice(ASSOCIATIVE), a, b)
+
+
+def well_typed(dims: int | None = None, depth: int = 4) -> st.SearchStrategy[Term]:
+    """Random closed terms, as a hypothesis strategy."""
+
+    def make(rng: random.Random) -> Term:
+        source = Terms(rng)
+        return source.term(source.type(dims), depth=depth)
+
+    return st.randoms(use_true_random=False).map(make)
 
 
 def element_of(type_: Type) -> Type:

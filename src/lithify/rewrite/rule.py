@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from lithify.arith import ArithError, proves_equal
@@ -147,19 +148,24 @@ class Rule(Strategy):
         known = ", ".join(f"{p}={self.defaults[p]}" if p in self.defaults else p for p in self.parameters)
         return RewriteFailed(f"rule {self.name}({known}): {what}")
 
+    @cached_property
+    def plain(self) -> AppliedRule:
+        """The rule with its defaults; raises RewriteFailed when it has parameters without one."""
+        return self()
+
     def run(self, term: Term, context: Context) -> Term | Failure:
-        return self().run(term, context)
+        return self.plain.run(term, context)
 
     def diagnose(self, term: Term, context: Context) -> tuple[Path | None, str]:
-        return self().diagnose(term, context)
+        return self.plain.diagnose(term, context)
 
     def nearness(self, term: Term, context: Context) -> tuple[int, str]:
         """How near the rule came to firing (a number that only serves to compare) and what stopped it."""
-        return self().nearness(term, context)
+        return self.plain.nearness(term, context)
 
     def explain(self, term: Term, context: Context | None = None) -> str | None:
         """Why the rule does not fire on the term; None if it does."""
-        return self().explain(term, context)
+        return self.plain.explain(term, context)
 
     @property
     def conditions(self) -> tuple[str, ...]:
