@@ -90,11 +90,11 @@ class Derivation:
         error.hint = error.hint or (f"after {count} step(s); the last was {self.steps[-1]}" if count else None)
         return error
 
-    def check_steps(self, mark: int = 0) -> None:
+    def check_steps(self, mark: int = 0, seed: int = 0) -> None:
         """Compare the values before and after each logged step (from a mark of the log on); raises RewriteFailed."""
         assert self.context.log is not None
         for number, event in enumerate(self.context.log[mark:]):
-            wrong = difference(event.before, event.after, seed=number)
+            wrong = difference(event.before, event.after, seed=seed + number)
             if wrong is not None:
                 name = event.rule.name if event.rule else "an always-on law"
                 raise RewriteFailed(
