@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lithify.kernel import ir
+from lithify.kernel.show import show
 from lithify.kernel.translate import translate
 from lithify.kernel.walk import statements
 from lithify.lang.build import (
     add,
     concat,
+    const,
     drop,
     instr,
     iterate,
@@ -198,6 +200,23 @@ def test_loops_in_reading_position_are_refused() -> None:
     rejected(copied(map_(square, x, SEQ), SEQ), r"read where nobody has written it.*to\[private\]")
     rejected(reduce_(add, ZERO, map_(lambda r: reduce_(add, ZERO, r, SEQ), matrix("m", 3, 4)), SEQ), "holds loops")
     rejected(reduce_(add, ZERO, scan(add, ZERO, x, SEQ), SEQ), "nobody has written")
+
+
+def test_what_a_body_mentions_several_times_is_computed_once() -> None:
+    """Terms are shared, not copied: fifteen squarings of a value would else be 2^15 loads."""
+
+    def power(e: Term) -> Term:
+        for _ in range(15):
+            e = op("min", mul(e, e), const(2.0, f32))
+        return e
+
+    program = check(map_(power, vector("x", 3), SEQ))
+    assert len(show(program).splitlines()) < 40
+    total = reduce_(add, ZERO, vector("x", 6), SEQ)
+    assert show(check(mul(total, add(total, total)))).count("for[seq]") == 1
+    squares = to(PRIVATE, map_(square, vector("x", 6), SEQ))
+    twice = map_(lambda p: add(*both(p)), zip_(take(5, squares), drop(1, squares)), SEQ)
+    assert show(check(twice)).count("for[seq]") == 2
 
 
 # ---- what is left open ---------------------------------------------------------------------------------------------

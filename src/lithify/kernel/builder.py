@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from lithify.arith import Expr, Variable, as_variable, ceil_div, const, var
 from lithify.kernel import ir
@@ -16,7 +17,8 @@ from lithify.kernel.hardware import Hardware, check_nesting, missing_level, with
 from lithify.kernel.places import Acceptor, Environment, Place, Readable, index_scalar, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind, Memory
-from lithify.lang.term import Term
+from lithify.lang.scalars import bool_
+from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Type
 from lithify.machine import DeviceModel
 
@@ -80,6 +82,8 @@ class Translator:
         self.accumulators: list[frozenset[ir.Buffer]] = []  # of the accumulations under way, outermost first
         self._names: dict[str, int] = {}
         self._in_use: list[str] = []
+        self._repeated: frozenset[int] = frozenset()
+        self._values: dict[tuple[int, int], tuple[Environment, Readable]] = {}
         self.probing = False  # reading only to look, not to compute
 
     # ---- the two functions ----
@@ -89,7 +93,7 @@ class Translator:
         reader = READERS.get(term.pattern.name)
         if reader is None:
             raise self.rejected(term, f"{term.kind} cannot be read here")
-        return reader(self, term, env)
+        return self._once(reader, term, env) if term.id in self._repeated else reader(self, term, env)
 
     def write(self, term: Term, acceptor: Acceptor, env: Environment) -> None:
         """Append statements that write the term's value to the acceptor."""
@@ -97,6 +101,28 @@ class Translator:
         if writer is None:
             raise self.rejected(term, f"{term.kind} cannot be written")
         writer(self, term, acceptor, env)
+
+    def evaluated(self, term: Term, env: Environment) -> Readable:
+        """What a body means, read here and now: what it computes and mentions several times is computed once."""
+        outer = self._repeated, self._values
+        repeated = _repeated_work.get(term)
+        if repeated is None:
+            repeated = _repeated_work[term] = _work_with_several_users(term)
+        self._repeated, self._values = repeated, {}
+        value = self.readable(term, env)
+        self._repeated, self._values = outer
+        return value
+
+    def _once(self, reader: Reader, term: Term, env: Environment) -> Readable:
+        """A value that the body under evaluation mentions several times; scalars are kept in private memory."""
+        key = (term.id, id(env))
+        found = self._values.get(key)
+        if found is None:
+            value = reader(self, term, env)
+            if isinstance(value, ir.Apply) and value.scalar is not bool_:
+                value = self.materialised(value)
+            found = self._values[key] = (env, value)
+        return found[1]
 
     # ---- errors ----
 
@@ -411,6 +437,20 @@ class Translator:
             raise self.rejected(
                 term, f"every {names} would write the same element of {buffer} ({buffer.memory} memory)",
                 "let a map at that level write it, for example a copy of one element")  # fmt: skip
+
+
+_WORK = frozenset({"op", "reduce", "pipe", "iterate", "to"})
+_repeated_work: WeakKeyDictionary[Term, frozenset[int]] = WeakKeyDictionary()
+
+
+def _work_with_several_users(term: Term) -> frozenset[int]:
+    """The ids of the subterms that compute something and are mentioned more than once."""
+    users: dict[int, int] = {}
+    for t in subterms(term):
+        for a in t.args:
+            if a.kind in _WORK:
+                users[a.id] = users.get(a.id, 0) + 1
+    return frozenset([identity for identity, count in users.items() if count > 1])
 
 
 def index_value(index: Expr, scalar: Any = None) -> ir.Value:

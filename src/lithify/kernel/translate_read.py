@@ -64,7 +64,7 @@ def _unfold(tr: Translator, definition: Term, operands: list[Readable]) -> Reada
     for operand in operands:
         inner = (shared(tr, operand), *inner)
         definition = definition.args[0]
-    return tr.readable(definition, inner)
+    return tr.evaluated(definition, inner)
 
 
 def shared(tr: Translator, value: Readable) -> Readable:
@@ -78,12 +78,12 @@ def shared(tr: Translator, value: Readable) -> Readable:
 
 @reads("let")
 def _let(tr: Translator, t: Term, env: Environment) -> Readable:
-    return tr.readable(t.args[1].args[0], (let_value(tr, t.args[0], env), *env))
+    return tr.evaluated(t.args[1].args[0], (let_value(tr, t.args[0], env), *env))
 
 
 def let_value(tr: Translator, value: Term, env: Environment) -> Readable:
     """What a let binds: scalars evaluated once, there; arrays must be views or in memory."""
-    readable = tr.readable(value, env)
+    readable = tr.evaluated(value, env)
     _check_let(tr, value, readable)
     return stored_once(tr, readable)
 
@@ -193,9 +193,9 @@ def _map(tr: Translator, t: Term, env: Environment) -> Readable:
     xs = array(tr, t.args[1], env)
     assert isinstance(t.type, Array)
     if inline or not (xs.work or contains(body, lambda s: s.kind == "op")):
-        return ArrayValue(t.type, lambda i: tr.readable(body, (xs.at(i), *env)))
+        return ArrayValue(t.type, lambda i: tr.evaluated(body, (xs.at(i), *env)))
     work = _Work(tr, t)
-    return ArrayValue(t.type, lambda i: work.watched(tr.readable(body, (xs.at(i), *env)), (i,)), True)
+    return ArrayValue(t.type, lambda i: work.watched(tr.evaluated(body, (xs.at(i), *env)), (i,)), True)
 
 
 class _Work:
@@ -233,7 +233,7 @@ class _Work:
 @reads("generate")
 def _generate(tr: Translator, t: Term, env: Environment) -> Readable:
     body = t.args[0].args[0]
-    return view(t, lambda i: tr.readable(body, (i, *env)))
+    return view(t, lambda i: tr.evaluated(body, (i, *env)))
 
 
 # ---- choices between readables -------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor, ViewAcceptor
-from lithify.kernel.translate_read import array, let_value, shared
+from lithify.kernel.translate_read import let_value, shared
 from lithify.kernel.translate_views import check_swizzle, swizzled
 from lithify.kernel.walk import reads_buffer
 from lithify.lang.levels import INLINE
-from lithify.lang.term import Term
+from lithify.lang.term import Term, mentions
 from lithify.lang.types import Array, Tuple, Type
 
 # ---- scalars and tuples --------------------------------------------------------------------------------------------
@@ -70,13 +70,13 @@ def _value(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> Non
             raise tr.rejected(t, f"{t.kind} has no inverse, so a result cannot be written through it",
                               "copy it: map[seq] id (..) with a level that writes")  # fmt: skip
         raise unwritten(tr, t)
-    write_scalars(tr, t, acceptor, tr.readable(t, env))
+    write_scalars(tr, t, acceptor, tr.evaluated(t, env))
 
 
 @writes("tuple")
 def _tuple(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     if not any(contains_array(a.type) for a in t.args):
-        write_scalars(tr, t, acceptor, tr.readable(t, env))
+        write_scalars(tr, t, acceptor, tr.evaluated(t, env))
         return
     for k, item in enumerate(t.args):
         tr.write(item, acceptor.component(k), env)
@@ -97,7 +97,7 @@ def _to(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     if t["memory"].name == "out":
         tr.write(t.args[0], acceptor, env)
     else:
-        write_scalars(tr, t, acceptor, tr.readable(t, env))
+        write_scalars(tr, t, acceptor, tr.evaluated(t, env))
 
 
 @reads("instr")
@@ -136,7 +136,8 @@ def _map(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     assert isinstance(t.type, Array)
     if t.type.size.constant == 0:
         return
-    xs = array(tr, t.args[1], env)
+    xs = tr.evaluated(t.args[1], env)
+    assert isinstance(xs, ArrayValue)
     several = uses(body) > 1
 
     def run(i: Expr) -> None:
@@ -153,10 +154,10 @@ def _array_type(t: Term) -> Array:
 
 def uses(body: Term, index: int = 0) -> int:
     """How often a body mentions a bound variable (2 stands for more)."""
-    if body.open_depth <= index:
+    if not mentions(body, index):
         return 0
     if body.kind == "bound":
-        return int(body.attrs[0] == index)
+        return 1
     inner = index + 1 if body.kind == "lambda" else index
     count = 0
     for a in body.args:
