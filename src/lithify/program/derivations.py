@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING
@@ -23,10 +24,24 @@ def replay(text: str, term: Term, *, check: bool = False) -> Derivation:
     from lithify.lowering.loops import name_loops
     from lithify.rewrite import record
 
+    _check_form(text)
+    return record.replay(name_loops(term), text, known_rules(), check=check)
+
+
+def _check_form(text: str) -> None:
+    """Raise LithifyError unless the text has the form of a saved derivation."""
     try:
-        return record.replay(name_loops(term), text, known_rules(), check=check)
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise LithifyError(f"this is no saved derivation: {type(error).__name__}: {error}") from error
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise LithifyError(f"this is no saved derivation: {error}") from error
+    keys = {"format", "program", "result", "policy", "steps"}
+    if not isinstance(data, dict) or not keys <= data.keys() or not isinstance(data["steps"], list):
+        raise LithifyError(f"this is no saved derivation: it needs {', '.join(sorted(keys))}")
+    for number, step in enumerate(data["steps"], 1):
+        path = step.get("at") if isinstance(step, dict) else None
+        named = not isinstance(step, dict) or "rule" not in step or isinstance(step.get("with"), dict)
+        if not isinstance(path, list) or not all(isinstance(index, int) for index in path) or not named:
+            raise LithifyError(f"this is no saved derivation: step {number} is {json.dumps(step)[:80]}")
 
 
 @cache
