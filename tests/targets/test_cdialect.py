@@ -181,7 +181,7 @@ def test_text_of_conditions(guard: ir.Guard, expected: str) -> None:
 
 
 def test_floors_of_symbolic_forms() -> None:
-    """Without a number below the numerator the floor is a helper's; a proof of >= 0 makes it a plain division."""
+    """Without a number below the numerator the floor is a function's; a proof of >= 0 makes it a plain division."""
     n = size("n")
     p = printer()
     p.declare(as_variable(n), "n")
@@ -252,7 +252,7 @@ def test_values_used_twice_are_computed_once() -> None:
 
 @needs_compiler
 def test_indices_read_from_buffers() -> None:
-    """A chain of loads in an index, negative values with a helper's floor among them."""
+    """A chain of loads in an index, negative ones among them."""
     ids, x = buffer("ids", 6, scalar=i32), buffer("x", 4)
     out = buffer("out", 6, role="output", memory=OUT)
     i = var("i", 6)

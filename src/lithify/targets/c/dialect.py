@@ -18,7 +18,7 @@ from lithify.lang.scalars import (
     u64,
 )
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage
-from lithify.targets.cdialect.lowfloats import low_float_helpers
+from lithify.targets.cdialect.lowfloats import low_float_auxiliaries
 from lithify.targets.cdialect.names import words
 from lithify.targets.cdialect.text import Template
 
@@ -83,7 +83,7 @@ C = Dialect(
     suffixes={f32: "f", f64: ""},
     least_integers={32: "INT32_MIN", 64: "INT64_MIN"},
     operations={},
-    helper_texts=low_float_helpers(_FUNCTION, "uint32_t", "float", "double") | _BITS | _CONVERT_COMPLEX,
+    auxiliary_texts=low_float_auxiliaries(_FUNCTION, "uint32_t", "float", "double") | _BITS | _CONVERT_COMPLEX,
     spaces={},
     hardware={},
     barriers={},

@@ -8,9 +8,9 @@ from lithify.arith import Expr
 from lithify.kernel.ir import Buffer, Program
 from lithify.lang.errors import LithifyError
 from lithify.targets.c.dialect import C
+from lithify.targets.cdialect.auxiliaries import auxiliary_texts
 from lithify.targets.cdialect.declarations import Parameters, parameters_of
 from lithify.targets.cdialect.dialect import computed
-from lithify.targets.cdialect.helpers import helper_texts
 from lithify.targets.cdialect.indices import IndexPrinter, element_count
 from lithify.targets.cdialect.names import KEYWORDS, Names, identifier
 from lithify.targets.cdialect.statements import KernelPrinter
@@ -82,7 +82,7 @@ def program_source(program: Program) -> Source:
     if function in KEYWORDS | C.reserved:
         function += "_"
     names = Names(KEYWORDS | C.reserved | {function})
-    helpers: set[str] = set()
+    auxiliaries: set[str] = set()
     kernels: list[str] = []
     calls: list[_Call] = []
     for kernel in program.kernels:
@@ -96,17 +96,17 @@ def program_source(program: Program) -> Source:
         name = names.fresh(f"{kernel.name}_kernel" if kernel.name in (program.name, function) else kernel.name)
         lines = [*_heading(parameters), *_head(name, parameters, printer), *printer.body(), "}"]
         kernels.append("\n".join(lines))
-        helpers |= printer.values.helpers
+        auxiliaries |= printer.values.auxiliaries
         calls.append(_Call(name, parameters, printer.workspace_bytes))
     buffers = (*program.parameters, *program.results, *program.temporaries)
     complex_types = {b.scalar.name for b in buffers if b.scalar.is_complex}
     threads = [_THREADS] if any(call.workspace for call in calls) else []
-    own = [text for text in helper_texts(helpers | complex_types, C) if not text.startswith("typedef")]
+    own = [text for text in auxiliary_texts(auxiliaries | complex_types, C) if not text.startswith("typedef")]
     main = _Main(program, function, calls)
     includes = f'#include "{function}.h"\n' + _INCLUDES
     text = "\n\n".join([includes + "\n" + _MACROS.rstrip(), *threads, *own, *kernels, main.definition()]) + "\n"
-    needs = helpers | complex_types
-    types = [t for t in helper_texts(needs, C) if t.startswith("typedef")]
+    needs = auxiliaries | complex_types
+    types = [t for t in auxiliary_texts(needs, C) if t.startswith("typedef")]
     return Source(function, text, _header(function, types, main), tuple(v.name for v in program.sizes))
 
 

@@ -30,8 +30,8 @@ def atomic_lines(values: ValuePrinter, place: Place, statement: AtomicUpdate) ->
     now = values.element(Load(statement.buffer, statement.index))
     combined = values.rounded(_combined(values, operator, scalar, now, value), scalar)
     names["update"] = store_text(values, place, index, combined)
-    if forms.helper:
-        names["helper"] = _helper(values, place, operator, scalar)
+    if forms.auxiliary:
+        names["auxiliary"] = _auxiliary(values, place, operator, scalar)
     return [line.format(**names) for line in forms.fallback]
 
 
@@ -39,14 +39,14 @@ def _combined(values: ValuePrinter, operator: Operator, scalar: Scalar, a: Text,
     return values.template(operator, scalar).fill((a, b), **values.type_names(scalar))
 
 
-def _helper(values: ValuePrinter, place: Place, operator: Operator, scalar: Scalar) -> str:
+def _auxiliary(values: ValuePrinter, place: Place, operator: Operator, scalar: Scalar) -> str:
     """The function of the preamble that updates one element by comparing and exchanging."""
     dialect = values.dialect
     buffer = place.buffer
     memory = buffer.memory.name if buffer.role == "scratch" else "heap"
     name = f"atomic_{operator.name}_{scalar.name}_{memory}"
     now, value = Text("now", PRIMARY), Text("value", PRIMARY)
-    values.own_helpers[name] = dialect.atomics.helper[scalar.bits].format(
+    values.own_auxiliaries[name] = dialect.atomics.auxiliary[scalar.bits].format(
         name=name,
         space=dialect.spaces[memory],
         t=dialect.types[scalar],

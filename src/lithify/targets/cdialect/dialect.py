@@ -49,13 +49,13 @@ class AtomicForms:
     """How indivisible updates are written, as lines.
 
     `builtin` by (operator, scalar), with {pointer}, {index}, {value}. Everything else is `fallback`, which also has
-    {update} (the plain statement) and {helper}: the name of a function made from `helper` (by bits), with {name},
+    {update} (the plain statement) and {auxiliary}: the name of a function made from `auxiliary` (by bits), with {name},
     {space}, {t} and {combined}: the operator applied to `now` and `value`. `bits` are the types that it can do.
     """
 
     builtin: Mapping[tuple[str, Scalar], tuple[str, ...]]
     fallback: tuple[str, ...]
-    helper: Mapping[int, str] = field(default_factory=dict)  # by bits of the scalar
+    auxiliary: Mapping[int, str] = field(default_factory=dict)  # by bits of the scalar
     bits: frozenset[int] = frozenset((32, 64))
 
 
@@ -65,8 +65,8 @@ class Dialect:
 
     `types` names the types that values are computed in; mathematical functions end in the suffix of `suffixes`.
     `operations` overrides the shared table of operators by (operator, kind). `spaces` gives the qualifier of each
-    memory, `hardware` the index of each hardware level with {dim}; levels that it lacks are refused. `helper_texts` are
-    preamble functions of its own. Private arrays of more than `stack_bytes` lie in a workspace that is passed in.
+    memory, `hardware` the index of each hardware level with {dim}; levels that it lacks are refused. `auxiliary_texts`
+    are preamble functions of its own. Private arrays of more than `stack_bytes` lie in a workspace that is passed in.
     """
 
     name: str
@@ -78,14 +78,14 @@ class Dialect:
     suffixes: Mapping[Scalar, str]
     least_integers: Mapping[int, str]  # by bits
     operations: Mapping[tuple[str, Kind], Template]
-    helper_texts: Mapping[str, str]
+    auxiliary_texts: Mapping[str, str]
     spaces: Mapping[str, str]
     hardware: Mapping[str, str]
     barriers: Mapping[str, str]  # by scope, with {fences}
     fences: Mapping[str, str]  # by memory
     atomics: AtomicForms
     restrict: str
-    function: str  # qualifiers of helper functions
+    function: str  # qualifiers of auxiliary functions
     aligned: str  # attribute of a declaration, with {bytes}
     reserved: frozenset[str]
     vectors: VectorForms | None = None

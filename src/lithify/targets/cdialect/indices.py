@@ -38,12 +38,12 @@ class IndexPrinter:
     enough.
     """
 
-    def __init__(self, dialect: Dialect, size_bits: int, helpers: set[str], load: LoadIndex) -> None:
+    def __init__(self, dialect: Dialect, size_bits: int, auxiliaries: set[str], load: LoadIndex) -> None:
         self.dialect = dialect
         self.widths = Widths(size_bits)
         self.names: dict[Variable, str] = {}
         self.declared_bits: dict[Variable, int] = {}
-        self._helpers = helpers
+        self._auxiliaries = auxiliaries
         self._load = load
 
     def bits(self, forms: Iterable[Expr]) -> int:
@@ -125,7 +125,7 @@ class IndexPrinter:
             left, right = self._sum(atom.left, bits), self._sum(atom.right, bits)
             return Text(f"{left.within(UNARY)} ^ {right.within(UNARY)}", BITS)
         if isinstance(atom, Min):
-            self._helpers.add(f"min_i{bits}")
+            self._auxiliaries.add(f"min_i{bits}")
             return Text(f"min_i{bits}({self._sum(atom.left, bits).text}, {self._sum(atom.right, bits).text})")
         assert isinstance(atom, Loaded)
         value = self._load(atom)
@@ -141,7 +141,7 @@ class IndexPrinter:
             k = -(int(numerator.lo) // d)
             moved = self._sum(numerator + k * d, bits)
             return Text(f"{moved.within(TIMES)} / {by} - {k}", PLUS)
-        self._helpers.add(f"floor_i{bits}")
+        self._auxiliaries.add(f"floor_i{bits}")
         return Text(f"floor_i{bits}({self._sum(numerator, bits).text}, {self._sum(divisor, bits).text})")
 
     # ---- conditions -------------------------------------------------------------------------------------------

@@ -91,8 +91,8 @@ _FORMATS = (
 )
 
 
-def low_float_helpers(function: str, unsigned: str, single: str, double: str) -> dict[str, str]:
-    """The helpers by name. The dialect adds `bits_of_f32` and `f32_of_bits`."""
+def low_float_auxiliaries(function: str, unsigned: str, single: str, double: str) -> dict[str, str]:
+    """The auxiliaries by name. The dialect adds `bits_of_f32` and `f32_of_bits`."""
     common: dict[str, object] = {"function": function, "u": unsigned, "f": single, "d": double}
     texts = {name: text.format(**common) for name, text in _BF16.items()}
     texts["odd_f32"] = _ODD.format(**common)

@@ -1,7 +1,7 @@
 """How the scalar operators are written: one table for all C-like languages, which a dialect overrides in places.
 
 The names in braces: {t} the type of the operands, {w} the unsigned type in which its wrap-around arithmetic is done,
-{s} the operands' scalar type as in the language (helpers are named by it), {f} the suffix of mathematical functions.
+{s} the operands' scalar type as in the language (it names auxiliaries), {f} the suffix of mathematical functions.
 Signed arithmetic goes through unsigned types because overflow of signed ones is undefined in C and wraps here.
 """
 
@@ -45,8 +45,8 @@ def _wrapped(symbol: str) -> Template:
     return Template(f"({{t}})(({{w}}){{0}} {symbol} ({{w}}){{1}})", UNARY, (PRIMARY, PRIMARY))
 
 
-def _helper(name: str, arity: int) -> Template:
-    return call(f"{name}_{{s}}", arity, helper=f"{name}_{{s}}")
+def _auxiliary(name: str, arity: int) -> Template:
+    return call(f"{name}_{{s}}", arity, auxiliary=f"{name}_{{s}}")
 
 
 def _mathematical(names: Mapping[str, str], arity: int) -> dict[tuple[str, Kind], Template]:
@@ -58,12 +58,12 @@ OPERATIONS: Operations = {
     **{(name, kind): _wrapped(s) for name, s in (("add", "+"), ("sub", "-"), ("mul", "*")) for kind in INTEGER},
     ("div", UNSIGNED): _DIVIDE,
     ("rem", UNSIGNED): _REMAINDER,
-    **{(name, SIGNED): _helper(name, 2) for name in ("div", "rem")},
-    **{(name, kind): _helper(name, 2) for name in ("min", "max", "shl", "shr") for kind in INTEGER},
+    **{(name, SIGNED): _auxiliary(name, 2) for name in ("div", "rem")},
+    **{(name, kind): _auxiliary(name, 2) for name in ("min", "max", "shl", "shr") for kind in INTEGER},
     **{(name, kind): infix(s, BITS) for name, s in (("and", "&"), ("or", "|"), ("xor", "^")) for kind in INTEGER},
     **{("not", kind): Template("({t})~{0}", UNARY, (PRIMARY,)) for kind in INTEGER},
     ("neg", SIGNED): Template("({t})(0 - ({w}){0})", UNARY, (PRIMARY,)),
-    ("abs", SIGNED): _helper("abs", 1),
+    ("abs", SIGNED): _auxiliary("abs", 1),
     ("abs", UNSIGNED): Template("{0}", PRIMARY, (PRIMARY,)),
     # truth values
     ("and", BOOL): infix("&&", LOGIC),
@@ -85,17 +85,17 @@ OPERATIONS: Operations = {
         1,
     ),
     # complex numbers are structs of two parts
-    **{(name, COMPLEX): _helper(name, 2) for name in ("add", "sub", "mul", "div", "eq", "ne")},
-    **{(name, COMPLEX): _helper(name, 1) for name in ("neg", "conj", "sqrt", "exp", "log", "sin", "cos")},
+    **{(name, COMPLEX): _auxiliary(name, 2) for name in ("add", "sub", "mul", "div", "eq", "ne")},
+    **{(name, COMPLEX): _auxiliary(name, 1) for name in ("neg", "conj", "sqrt", "exp", "log", "sin", "cos")},
     ("re", COMPLEX): Template("{0}.re", PRIMARY, (PRIMARY,)),
     ("im", COMPLEX): Template("{0}.im", PRIMARY, (PRIMARY,)),
     # comparisons and choice
     **{(n, kind): infix(s, RELATION) for n, s in RELATIONS.items() for kind in (*INTEGER, FLOAT)},
     **{(n, kind): infix(s, EQUALITY) for n, s in EQUALITIES.items() for kind in (*INTEGER, FLOAT, BOOL)},
-    ("complex", FLOAT): call("make_{c}", 2, helper="make_{c}"),
+    ("complex", FLOAT): call("make_{c}", 2, auxiliary="make_{c}"),
 }
 
-# With a constant on the right (a shift within the width, a divisor other than 0 and -1) no helper is needed. The
+# With a constant on the right (a shift within the width, a divisor other than 0 and -1) no auxiliary is needed. The
 # operand is the left one, {n} the constant.
 BY_CONSTANT: Operations = {
     ("div", SIGNED): Template("({t})({0} / {n})", UNARY, (TIMES,)),

@@ -40,7 +40,7 @@ INDENT = "  "
 class KernelPrinter:
     """Writes the body of one kernel: declarations, then statements.
 
-    After `body()`, `values.helpers` names the functions of the preamble that it calls.
+    After `body()`, `values.auxiliaries` names the functions of the preamble that it calls.
     """
 
     def __init__(

@@ -24,13 +24,13 @@ class Text(NamedTuple):
 class Template:
     """How an operation is written: `{0}`, `{1}`, .. are the operands, other names are filled in by the printer.
 
-    `operands` is the strength with which each operand is held; `helper` names functions of the preamble it calls.
+    `operands` is the strength with which each operand is held; `auxiliary` names functions of the preamble it calls.
     """
 
     text: str
     precedence: int = PRIMARY
     operands: tuple[int, ...] = ()
-    helper: str | None = None
+    auxiliary: str | None = None
 
     def fill(self, operands: tuple[Text, ...], **names: str) -> Text:
         """The operation on operands."""
@@ -52,6 +52,6 @@ def prefix(symbol: str) -> Template:
     return Template(f"{symbol}{{0}}", UNARY, (PRIMARY,))
 
 
-def call(name: str, arity: int, helper: str | None = None) -> Template:
+def call(name: str, arity: int, auxiliary: str | None = None) -> Template:
     """A function call."""
-    return Template(f"{name}({', '.join(f'{{{i}}}' for i in range(arity))})", PRIMARY, (CHOICE,) * arity, helper)
+    return Template(f"{name}({', '.join(f'{{{i}}}' for i in range(arity))})", PRIMARY, (CHOICE,) * arity, auxiliary)

@@ -17,16 +17,16 @@ from lithify.targets.cdialect.walk import operands
 
 
 class ValuePrinter:
-    """Writes values. `helpers` collects the preamble functions that the text calls.
+    """Writes values. `auxiliaries` collects the preamble functions that the text calls.
 
     Values that occur more than once in a statement are computed once: `named` holds the variables they are kept in.
     """
 
     def __init__(self, dialect: Dialect, size_bits: int) -> None:
         self.dialect = dialect
-        self.helpers: set[str] = set()
-        self.own_helpers: dict[str, str] = {}  # functions made for this kernel: name -> text
-        self.indices = IndexPrinter(dialect, size_bits, self.helpers, self.load_index)
+        self.auxiliaries: set[str] = set()
+        self.own_auxiliaries: dict[str, str] = {}  # functions made for this kernel: name -> text
+        self.indices = IndexPrinter(dialect, size_bits, self.auxiliaries, self.load_index)
         self.places: dict[Buffer, Place] = {}
         self.named: dict[int, Text] = {}
 
@@ -53,7 +53,7 @@ class ValuePrinter:
     def constant(self, value: Constant) -> Text:
         """A literal."""
         if value.scalar.is_complex:
-            self.helpers.add(f"make_{value.scalar.name}")
+            self.auxiliaries.add(f"make_{value.scalar.name}")
         return literal(value.value, value.scalar, self.dialect)
 
     def index_value(self, value: IndexValue) -> Text:
@@ -101,7 +101,7 @@ class ValuePrinter:
             return None
         found = self.dialect.storage.get(place.buffer.scalar)
         if found is not None:
-            self.helpers.update(storage_helpers(found, self.dialect))
+            self.auxiliaries.update(storage_auxiliaries(found, self.dialect))
         return found
 
     def pointer(self, place: Place) -> str:
@@ -142,8 +142,8 @@ class ValuePrinter:
         template = self.dialect.operations.get(key) or OPERATIONS.get(key)
         if template is None:
             raise LithifyError(f"{self.dialect.name} has no way to write {operator.name} on {scalar}")
-        if template.helper is not None:
-            self.helpers.add(template.helper.format(**self.type_names(scalar)))
+        if template.auxiliary is not None:
+            self.auxiliaries.add(template.auxiliary.format(**self.type_names(scalar)))
         return template
 
     def type_names(self, scalar: Scalar) -> dict[str, str]:
@@ -160,7 +160,7 @@ class ValuePrinter:
         """A result computed in f32 as the nearest value of its own, narrower type."""
         if not is_rounded(scalar):
             return text
-        self.helpers.add(f"round_{scalar.name}")
+        self.auxiliaries.add(f"round_{scalar.name}")
         return Text(f"round_{scalar.name}({text.text})")
 
     def convert(self, text: Text, source: Scalar, target: Scalar) -> Text:
@@ -168,23 +168,23 @@ class ValuePrinter:
         if source is target:
             return text
         if source.is_complex and target.is_complex:
-            self.helpers.update((f"convert_{source.name}_{target.name}",))
+            self.auxiliaries.update((f"convert_{source.name}_{target.name}",))
             return call(f"convert_{source.name}_{target.name}", 1).fill((text,))
         if source.is_complex:
             part = Text(f"{text.within(PRIMARY)}.re")
             if target.kind is Kind.BOOL:
-                self.helpers.add(f"ne_{source.name}")
-                self.helpers.add(f"make_{source.name}")
+                self.auxiliaries.add(f"ne_{source.name}")
+                self.auxiliaries.add(f"make_{source.name}")
                 return Text(f"ne_{source.name}({text.text}, make_{source.name}(0, 0))")
             return self.convert(part, parts_of(source), target)
         if target.is_complex:
-            self.helpers.add(f"make_{target.name}")
+            self.auxiliaries.add(f"make_{target.name}")
             part = self.convert(text, source, parts_of(target))
             return Text(f"make_{target.name}({part.text}, 0)")
         if target.kind is Kind.BOOL:
             return Text(f"{text.within(EQUALITY + 1)} != 0", EQUALITY)
         if is_rounded(target) and source.bits == 64 and source.is_float:
-            self.helpers.add("odd_f32")  # no second rounding: the first one keeps what the second needs to know
+            self.auxiliaries.add("odd_f32")  # no second rounding: the first one keeps what the second needs to know
             return self.rounded(Text(f"odd_f32({text.text})"), target)
         inner, outer = computed(source), computed(target)
         result = text if inner is outer else Text(f"({self.dialect.types[outer]}){text.within(UNARY)}", UNARY)
@@ -208,10 +208,10 @@ def store_text(values: ValuePrinter, place: Place, index: Text, value: Text) -> 
     return storage.store.format(pointer=values.pointer(place), index=index.text, value=value.text)
 
 
-def storage_helpers(storage: Storage, dialect: Dialect) -> set[str]:
+def storage_auxiliaries(storage: Storage, dialect: Dialect) -> set[str]:
     """The preamble functions that accesses in a storage form call."""
     texts = [storage.load.text, storage.store]
-    return {name for name in dialect.helper_texts if any(name in text for text in texts)}
+    return {name for name in dialect.auxiliary_texts if any(name in text for text in texts)}
 
 
 def shared_values(value: Value) -> list[Value]:

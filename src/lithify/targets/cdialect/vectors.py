@@ -386,7 +386,7 @@ class VectorPrinter:
         if not is_rounded(scalar):
             return text
         name = f"round_{scalar.name}x{self.width}"
-        self.values.helpers.add(name)
+        self.values.auxiliaries.add(name)
         return Text(f"{name}({text.text})")
 
     def convert(self, vector: Vector, target: Scalar) -> Vector:
@@ -430,7 +430,7 @@ def _is_vector_value(value: Value, forms: VectorForms) -> bool:
         return False
     if isinstance(value, Apply) and value.operator.typing not in (Typing.CONVERT, Typing.SELECT):
         key = (value.operator.name, value.operands[0].scalar.kind)
-        if key not in forms.operations and (key not in OPERATIONS or OPERATIONS[key].helper is not None):
+        if key not in forms.operations and (key not in OPERATIONS or OPERATIONS[key].auxiliary is not None):
             return False
     if isinstance(value, Apply) and value.operator.typing is Typing.CONVERT:  # double rounding, see ValuePrinter
         return not (is_rounded(value.scalar) and value.operands[0].scalar.bits == 64)

@@ -22,7 +22,7 @@ from lithify.lang.scalars import (
     u64,
 )
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, VectorForms
-from lithify.targets.cdialect.lowfloats import low_float_helpers
+from lithify.targets.cdialect.lowfloats import low_float_auxiliaries
 from lithify.targets.cdialect.names import words
 from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
 from lithify.targets.cdialect.text import EQUALITY, PRIMARY, UNARY, Template, call
@@ -124,7 +124,7 @@ OPENCL = Dialect(
         },
         ("abs", Kind.SIGNED): Template("({t})abs({0})", PRIMARY - 1),
     },
-    helper_texts=low_float_helpers(_FUNCTION, "uint", "float", "double") | _BITS | _ROUND_F16 | _CONVERT_COMPLEX,
+    auxiliary_texts=low_float_auxiliaries(_FUNCTION, "uint", "float", "double") | _BITS | _ROUND_F16 | _CONVERT_COMPLEX,
     spaces={"heap": "__global", "out": "__global", "local": "__local"},
     hardware={
         "global": "get_global_id({dim})",
@@ -141,8 +141,8 @@ OPENCL = Dialect(
             for name in ("add", "sub", "min", "max", "and", "or", "xor")
             for scalar in ("i32", "u32")
         },
-        fallback=("{helper}(&{pointer}[{index}], {value});",),
-        helper={
+        fallback=("{auxiliary}(&{pointer}[{index}], {value});",),
+        auxiliary={
             32: _EXCHANGE.format(u="uint", function="atomic_cmpxchg"),
             64: _EXCHANGE.format(u="ulong", function="atom_cmpxchg"),
         },

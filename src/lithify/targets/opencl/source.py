@@ -8,9 +8,9 @@ from lithify.arith import Expr
 from lithify.kernel.ir import Buffer, Kernel, Program
 from lithify.lang.errors import LithifyError
 from lithify.lang.scalars import bool_
+from lithify.targets.cdialect.auxiliaries import auxiliary_texts
 from lithify.targets.cdialect.declarations import Parameters, parameters_of
 from lithify.targets.cdialect.dialect import computed
-from lithify.targets.cdialect.helpers import helper_texts
 from lithify.targets.cdialect.names import KEYWORDS, Names
 from lithify.targets.cdialect.statements import KernelPrinter
 from lithify.targets.opencl.dialect import OPENCL
@@ -37,7 +37,7 @@ def program_source(program: Program, size_bits: int = 32, alignment: int = 1) ->
     `size_bits` is the width of index arithmetic where it depends on symbolic sizes (the plan's limits say when it is
     enough); `alignment` is what every buffer is known to have, beyond what it promises itself.
     """
-    helpers: set[str] = set()
+    auxiliaries: set[str] = set()
     own: dict[str, str] = {}
     limits: set[Expr] = set()
     kernels: list[str] = []
@@ -54,12 +54,12 @@ def program_source(program: Program, size_bits: int = 32, alignment: int = 1) ->
             "}",
         ]
         kernels.append("\n".join(lines))
-        helpers |= printer.values.helpers | {b.scalar.name for b in parameters.buffers if b.scalar.is_complex}
-        own |= printer.values.own_helpers
+        auxiliaries |= printer.values.auxiliaries | {b.scalar.name for b in parameters.buffers if b.scalar.is_complex}
+        own |= printer.values.own_auxiliaries
         limits |= printer.values.indices.widths.assumed
         bits = {v.name: printer.values.indices.declared_bits[v] for v in parameters.sizes}
         launches.append(kernel_launch(program, kernel, name, parameters.buffers, bits))
-    text = "\n\n".join([*helper_texts(helpers, OPENCL), *own.values(), *kernels]) + "\n"
+    text = "\n\n".join([*auxiliary_texts(auxiliaries, OPENCL), *own.values(), *kernels]) + "\n"
     extensions = [pragma for word, pragma in _EXTENSIONS.items() if word in text]
     text = "\n".join([*extensions, *([""] if extensions else []), text])
     return Source(text, launch_plan(program, launches, alignment, limits))

@@ -1,7 +1,7 @@
 """The functions that a kernel may call besides the language's own, written once for all C-like languages.
 
-A helper is found by its name: `add_complex64` is the pattern `add_{s}` of the complex types with s = complex64. Its
-text names the functions that it calls, which are written before it.
+An auxiliary is found by its name: `add_complex64` is the pattern `add_{s}` of the complex types with s = complex64.
+Its text names the functions that it calls, which are written before it.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _BY_KIND = {
 _STRUCT = "typedef struct {{ {p} re, im; }} {t};"
 
 
-def helper_texts(names: Iterable[str], dialect: Dialect) -> list[str]:
-    """The definitions of the helpers named and of all that they need, in an order in which C accepts them."""
+def auxiliary_texts(names: Iterable[str], dialect: Dialect) -> list[str]:
+    """The definitions of the auxiliaries named and of all that they need, in an order in which C accepts them."""
     done: dict[str, str] = {}
     for name in sorted(names):
         _add(name, dialect, done)
@@ -86,7 +86,7 @@ def _add(name: str, dialect: Dialect, done: dict[str, str]) -> None:
 
 
 def _text(name: str, dialect: Dialect) -> str:
-    own = dialect.helper_texts.get(name)
+    own = dialect.auxiliary_texts.get(name)
     if own is not None:
         return own
     if name in SCALARS:
@@ -113,9 +113,9 @@ def _names(scalar: Scalar, dialect: Dialect) -> dict[str, str]:
 
 
 def _called(text: str, dialect: Dialect) -> Iterator[str]:
-    """The helpers that a text mentions."""
+    """The auxiliaries that a text mentions."""
     for word in dict.fromkeys(re.findall(r"\w+", text)):
-        if word in dialect.helper_texts or word in ("complex64", "complex128"):
+        if word in dialect.auxiliary_texts or word in ("complex64", "complex128"):
             yield word
             continue
         base, _, suffix = word.rpartition("_")
