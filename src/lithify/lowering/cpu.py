@@ -43,6 +43,10 @@ PIECES = 8
 ACCUMULATORS = 8
 # Straight code up to so many operations; beyond, a loop.
 UNROLLED_WORK = 160
+# Reductions of so many elements may be straight code.
+LONGEST_UNROLLED = 32
+# Operations of a reduction's step that take no longer than its last one takes to be ready.
+CHEAP_WORK = 6
 # What a loop body may keep in private memory; more goes to memory of the thread.
 PRIVATE_BYTES = 2_048
 
@@ -121,7 +125,7 @@ class CpuStrategist(Strategist):
     def spread(self, m: Term) -> Strategy:
         """Over the threads: whole iterations of a nest, or pieces of a flat loop."""
         n = length_of(m)
-        if not is_elementwise(m) or n < self.shortest_spread(m):
+        if n < self.shortest_spread(m) or not (is_elementwise(m) or (is_flat(m) and self._vectorises(m))):
             return map_level(self.parallel)
         grain = self._grain(m)
         piece = max(1, n // (self.model.cores * PIECES * grain)) * grain
@@ -130,10 +134,13 @@ class CpuStrategist(Strategist):
 
     def shortest_spread(self, m: Term) -> int:
         """From this length on a flat loop is cut into pieces."""
-        return 2 * self._grain(m) * self.model.cores
+        return 2 * self._grain(m) * self.model.cores if is_elementwise(m) else self._lanes(m)
 
     def _grain(self, m: Term) -> int:
-        return 4 * self._lanes(m)
+        """A piece of a flat loop is a multiple of this."""
+        if is_elementwise(m):
+            return 4 * self._lanes(m)
+        return self._width(m, length_of(m) // (2 * self.model.cores))
 
     def _vectorised(self, m: Term) -> Strategy:
         n, lanes = length_of(m), self._lanes(m)
@@ -141,14 +148,30 @@ class CpuStrategist(Strategist):
             return map_level(VEC)
         if n < lanes or not self._wants_vectors(m):
             return map_level(UNROLL if n <= 8 and n * body_work(m) <= UNROLLED_WORK else SEQ)
-        if n == lanes:
+        width = self._width(m, n)
+        if n == width:
             return map_level(VEC)
-        return split_join(lanes) if n % lanes == 0 else split_range(n // lanes * lanes)
+        return split_join(width) if n % width == 0 else split_range(n // width * width)
+
+    def _width(self, m: Term, n: int) -> int:
+        """Lanes of a vector loop over n iterations: one register, or as many as a reduction inside needs accumulators.
+
+        (A sum waits some cycles for its last addition; half of the registers hold sums meanwhile.)
+        """
+        lanes, vectors = self._lanes(m), 1
+        if any(is_long_sum(t) for t in subterms(m.args[0])):
+            vectors = min(self.model.registers.per_item // 2, self.model.vector_lanes // lanes)
+        while vectors > 1 and n < vectors * lanes:
+            vectors //= 2
+        return max(1, vectors) * lanes
+
+    def _vectorises(self, m: Term) -> bool:
+        own = self.loops.walk(m)
+        return own is not None and own.vectorises
 
     def _wants_vectors(self, m: Term) -> bool:
         """Along the map, unless a long reduction in its body is the contiguous direction."""
-        own = self.loops.walk(m)
-        if own is None or own.vectorises:
+        if self.loops.walk(m) is None or self._vectorises(m):
             return True
         return not any(
             t.kind == "reduce" and length_of(t.args[2]) >= 2 * self._lanes(t) and self._sums_in_lanes(t)
@@ -208,7 +231,7 @@ class CpuStrategist(Strategist):
             several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(element_of(xs))
             return Choice(path, reduce_fuse_named if several else reduce_map_fusion)
         n = length_of(xs)
-        straight = n <= 32 and n * body_work(r) <= UNROLLED_WORK
+        straight = n <= LONGEST_UNROLLED and n * body_work(r) <= UNROLLED_WORK
         level = UNROLL if straight or n <= 2 else SEQ
         if r.kind == "scan":
             return Choice(path, scan_level(level, PRIVATE))
@@ -277,6 +300,13 @@ def is_elementwise(m: Term) -> bool:
 def has_lanes(r: Term) -> bool:
     algebra = algebra_of(r.args[0])
     return algebra.associative and algebra.commutative and algebra.neutral is not None
+
+
+def is_long_sum(t: Term) -> bool:
+    """A reduction that runs as a loop whose iterations are so short that they wait for one another."""
+    if t.kind != "reduce" or not is_scalar(t.type):
+        return False
+    return length_of(t.args[2]) > LONGEST_UNROLLED and work(t) <= CHEAP_WORK * length_of(t.args[2])
 
 
 def element_of(t: Term) -> Type:

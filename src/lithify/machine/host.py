@@ -17,7 +17,7 @@ from lithify.machine.model import DeviceModel
 from lithify.machine.roofline import Peak
 
 # Longest map[vec]: a wide group stays one value until LLVM splits it into registers.
-_VECTOR_LANES = 64
+_VECTOR_LANES = 256
 _LINE_BYTES = 64
 # Assumed until measured: what one core streams, and how much more than one all of them do.
 _CORE_BANDWIDTH = 12e9
