@@ -54,7 +54,7 @@ def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
             if entry.is_dir(follow_symlinks=False):
                 if entry.name != "__pycache__":
                     yield from _sources(entry.path)
-            elif entry.name.endswith(".py"):
+            elif entry.name.endswith((".py", ".lift")):
                 yield entry.path, entry.stat()
 
 
