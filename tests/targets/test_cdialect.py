@@ -56,7 +56,8 @@ def forms(draw: st.DrawFn, depth: int = 3) -> Expr:
         case 8:
             return minimum(a, b) if draw(st.booleans()) else maximum(a, b)
         case _:
-            return xor(a % 32, b % 8)
+            left, right = a % 32, b % 8
+            return xor(left, right) if proves(left) and proves(right) else left
 
 
 def evaluated(e: Expr) -> Any:
