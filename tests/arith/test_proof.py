@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from lithify.arith import ceil_div, clamp, loaded, minimum, proves, proves_equal, size, var, xor
@@ -126,3 +128,23 @@ def test_long_proofs_end():
         v = var(f"v{d}", n * m + d)
         e = e + (v // (m + d)) * (v // 3) - xor(v, v // 5) + minimum(v, m * d) * (d - 2)
     assert not proves(e)
+
+
+def test_facts_are_used_exactly():
+    """All small linear facts of two indices: what is proved holds at every point, and the fact itself is proved."""
+    x, y = var("x", 4), var("y", 3)
+    points = list(product(range(4), range(3)))
+    proved = 0
+    for s, t, u in product((-2, -1, 1, 2), (-1, 0, 2), (-2, 0, 3)):
+        fact = s * x + t * y + u
+        inside = [(a, b) for a, b in points if s * a + t * b + u >= 0]
+        assert proves(fact, [fact])
+        for p, q in product((-2, -1, 1), (-1, 0, 2)):
+            least = min([p * a + q * b for a, b in inside], default=0)
+            for slack in (0, -1):
+                if proves(p * x + q * y - least + slack, [fact]):
+                    assert not inside or slack == 0
+                    proved += slack == 0
+    assert proved > 150
+    assert not proves(n - m - 1, [n - m])
+    assert not proves(m - n, [n - m])

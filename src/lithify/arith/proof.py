@@ -44,12 +44,13 @@ class _Budget:
 def proves(e: Expr | int, facts: Iterable[Expr] = ()) -> bool:
     """True only if e >= 0 for all values of its variables in their ranges that make every fact >= 0."""
     e = expr.as_expr(e)
-    if e.lo >= 0:
+    facts = tuple(facts)
+    if e.lo >= 0 or e in facts:
         return True
     if e.hi < 0:
         return False
     try:
-        return _nonnegative(e, tuple(facts), _Budget())
+        return _nonnegative(e, facts, _Budget())
     except _OutOfBudget:
         return False
 
