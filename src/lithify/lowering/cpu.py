@@ -167,7 +167,7 @@ class CpuStrategist(Strategist):
 
     def _vectorises(self, m: Term) -> bool:
         own = self.loops.walk(m)
-        return own is not None and own.vectorises
+        return own is not None and own.vectorises and not self.loops.is_over_blocks(m)
 
     def _wants_vectors(self, m: Term) -> bool:
         """Along the map, unless a long reduction in its body is the contiguous direction."""

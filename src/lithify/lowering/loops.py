@@ -47,6 +47,11 @@ class Loops:
         """How a loop, or the one of the original program that it was made of, moves; None when it is not known."""
         return self._walks.get(self._original(loop))
 
+    def is_over_blocks(self, loop: Term) -> bool:
+        """Does the loop go from block to block of the original loop's iterations, further than its walk says?"""
+        name: str = loop["name"] or ""
+        return "block" in name.removeprefix(self._original(loop)).split(".")
+
     def borders(self, loop: Term) -> tuple[int, int]:
         """How many iterations at either end of a loop of the original program meet padding; (0, 0) for other loops."""
         return self._borders.get(loop["name"] or "", (0, 0))
