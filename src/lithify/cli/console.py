@@ -36,15 +36,12 @@ def show_error(message: str, where: str | None, hint: str | None) -> None:
     """An error: what was wrong, where, and what to do."""
     from rich.text import Text
 
-    text = Text("error: ", style="bold red")
-    first, _, rest = message.partition("\n")
-    text.append(first, style="bold")
-    if rest:
-        text.append("\n" + rest, style="not bold")
+    first, newline, rest = message.partition("\n")
+    text = Text.assemble(("error: ", "bold red"), (first, "bold"), newline + rest)
     if where:
-        text.append("\n" + where, style="default not bold")
+        text.append("\n" + where)
     if hint:
-        text.append("\nhint: ", style="bold cyan").append(hint, style="default not bold")
+        text.append("\nhint: ", style="bold cyan").append(hint)
     err().print(text)
 
 

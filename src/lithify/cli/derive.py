@@ -99,13 +99,13 @@ def _show_steps(derivation: Derivation, steps: bool, programs: bool) -> None:
         from lithify.program.explain import summary
 
         names = summary(derivation.names()) or "no steps"
-        out().print(Text("by ", style="bold").append(names, style="default not bold"))
+        out().print(Text.assemble(("by ", "bold"), names))
     elif programs:
         _show_programs(derivation)
     else:
         for number, step in enumerate(derivation.steps, 1):
-            line = Text(f"{number:4}. ", style="dim").append(step.rule.name, style="bold green")
-            out().print(line.append(f"  at {'/'.join(map(str, step.path)) or 'the root'}", style="dim not bold"))
+            place = f"  at {'/'.join(map(str, step.path)) or 'the root'}"
+            out().print(Text.assemble((f"{number:4}. ", "dim"), (step.rule.name, "bold green"), (place, "dim")))
             out().print(_indented(str(step.before), 6, "- ", "red"))
             out().print(_indented(str(step.after), 6, "+ ", "green"))
 
@@ -119,7 +119,7 @@ def _show_programs(derivation: Derivation) -> None:
     for text in islice(steps_text(derivation), 1, None):
         title, _, body = text.partition("\n\n")
         name, _, rule = title.partition("    ")
-        out().print(Text(name, style="bold green").append(f"    {rule}", style="dim not bold"))
+        out().print(Text.assemble((name, "bold green"), (f"    {rule}", "dim")))
         out().print(_marked(body) if out().is_terminal else body)
 
 

@@ -49,9 +49,9 @@ def examine() -> int:
     width = max(len(each.what) for each in found)
     for each in found:
         mark, style = ("ok  ", "green") if each.works else ("FAIL", "bold red") if each.needed else ("no  ", "yellow")
-        line = Text(f"{mark} ", style=style).append(f"{each.what:{width}}  {each.text}", style="default not bold")
+        line = Text.assemble((f"{mark} ", style), f"{each.what:{width}}  {each.text}")
         if each.hint and not each.works:
-            line.append(f"\n     {'':{width}}  -> {each.hint}", style="cyan not bold")
+            line.append(f"\n     {'':{width}}  -> {each.hint}", style="cyan")
         out().print(line)
     return 0 if all(each.works for each in found if each.needed) else BROKEN
 

@@ -26,10 +26,10 @@ def list_rules(family: str | None) -> None:
     width = max(map(len, map(_titled, shown.values())))
     for each in FAMILIES if family is None else (family,):
         purpose = (FAMILIES[each].__doc__ or "").strip().splitlines()[0]
-        out().print(Text(each, style="bold").append(f"  {purpose}", style="dim not bold"))
+        out().print(Text.assemble((each, "bold"), (f"  {purpose}", "dim")))
         for rule in shown.values():
             if family_of(rule) == each:
-                out().print(Text(f"  {_titled(rule):{width}}  ", style="green").append(rule.text, style="default"))
+                out().print(Text.assemble((f"  {_titled(rule):{width}}  ", "green"), rule.text))
 
 
 def show_rule(name: str) -> None:
@@ -44,7 +44,7 @@ def show_rule(name: str) -> None:
         hint = f"did you mean {', '.join(close)}?" if close else "`lithify rules` lists them"
         raise LithifyError(f"there is no rule {name}", hint=hint)
     console = out()
-    console.print(Text(_titled(found), style="bold green").append(f"  ({family_of(found)})", style="dim not bold"))
+    console.print(Text.assemble((_titled(found), "bold green"), (f"  ({family_of(found)})", "dim")))
     for title, text in (
         ("rule", found.text.replace(" -> ", "\n->  ", 1)),
         ("when", "\n".join(found.conditions) or "always"),
@@ -64,7 +64,7 @@ def list_strategies() -> None:
     found = strategies()
     width = max(map(len, found), default=0)
     for name, strategy in found.items():
-        out().print(Text(f"{name:{width}}  ", style="green").append(strategy.purpose, style="default"))
+        out().print(Text.assemble((f"{name:{width}}  ", "green"), strategy.purpose))
 
 
 def _titled(rule: Rule) -> str:
@@ -78,7 +78,7 @@ def _entry(title: str, text: str) -> Text:
 
     lines = text.splitlines() or [""]
     rest = "".join(f"\n{' ' * 10}{line}" for line in lines[1:])
-    return Text(f"{title:10}", style="bold").append(lines[0] + rest, style="default not bold")
+    return Text.assemble((f"{title:10}", "bold"), lines[0] + rest)
 
 
 def _before_after(rule: Rule, example: Example) -> str:
