@@ -27,8 +27,8 @@ class Explanation:
 
     `work` is the least that the program as written has to move and compute, `bound` the least time that this takes by
     the roofline of `model` (its memory bandwidth is measured, its arithmetic peak estimated unless it says otherwise);
-    `seconds` is the median of the measured runs. `steps` are the rules of the derivation in order, `notes` what the
-    lowering decided and why, `kernels` how many launches there are.
+    `seconds` is the median of the measured runs. `steps` are the rules of the derivation in order, `notes` what to
+    bear in mind, `kernels` how many launches there are.
     """
 
     name: str
@@ -102,7 +102,7 @@ def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequ
         bound,
         statistics.median(timings(specialisation, arguments)),
         tuple(lowered.derivation.names()),
-        (*getattr(lowered, "notes", ()), *_about_caches(work, device.model)),
+        tuple(_about_caches(work, device.model)),
         len(specialisation.kernels.kernels),
     )
 
