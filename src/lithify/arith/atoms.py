@@ -193,7 +193,7 @@ A = TypeVar("A", bound=Atom)
 
 
 def intern(cls: type[A], *fields: Any) -> Expr:
-    """The atom with these fields, as an expression; the last field is an Expr or tells the table through its parts."""
+    """The atom of a class with these fields, as an expression: one object for equal fields."""
     key = (cls, *fields)
     parts = [p for field in fields for p in (field if isinstance(field, tuple) else (field,))]
     table = max([p.table for p in parts if isinstance(p, expr.Expr)], key=_serial)
