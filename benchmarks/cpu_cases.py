@@ -440,8 +440,8 @@ def grids3(n: int) -> Iterator[Case]:
     x, out, other = array(n, n, n), array(n, n, n), array(n, n, n)
     f = np.float32
     seven = np.zeros((3, 3, 3), f)
-    for at, w in {(2, 1, 1): 0.161, (0, 1, 1): 0.162, (1, 2, 1): 0.163, (1, 0, 1): 0.164, (1, 1, 2): 0.165,
-                  (1, 1, 0): 0.166, (1, 1, 1): -1.67}.items():  # fmt: skip
+    for at, w in {(1, 1, 2): 0.161, (1, 1, 0): 0.162, (1, 2, 1): 0.163, (1, 0, 1): 0.164, (2, 1, 1): 0.165,
+                  (0, 1, 1): 0.166, (1, 1, 1): -1.67}.items():  # fmt: skip
         seven[at] = w
     distance = np.abs(np.indices((3, 3, 3)) - 1).sum(0)
     nineteen = np.choose(distance, np.array([2.666, -0.166, -0.0833, 0], f))
