@@ -10,7 +10,9 @@ import numpy as np
 Arguments = tuple[Any, ...]
 
 # Relative to the largest term of a sum: a few units in the last place, times what a longer sum may add.
-_EPSILON = {np.dtype(t): float(ml_dtypes.finfo(t).eps) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)}
+_EPSILON = {
+    np.dtype(t): float(ml_dtypes.finfo(t).eps) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
+}
 
 
 class Maker:
@@ -111,4 +113,6 @@ def agree(got: Any, wanted: Any, dtype: Any, terms: int) -> None:
     if got.dtype.kind not in "fciu":
         got = got.astype(np.float32)
     scale = max(1.0, float(np.abs(wanted).max(initial=0)))
-    np.testing.assert_allclose(got.astype(np.asarray(wanted).dtype), wanted, rtol=0, atol=tolerance(dtype, terms) * scale)
+    np.testing.assert_allclose(
+        got.astype(np.asarray(wanted).dtype), wanted, rtol=0, atol=tolerance(dtype, terms) * scale
+    )

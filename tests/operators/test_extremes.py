@@ -61,7 +61,13 @@ def test_sums_of_special_values(name: str, values: tuple[float, ...]) -> None:
 def test_the_largest_is_the_first_of_equals(n: int) -> None:
     amax = lf.library("blas")["amax"]
     rng = np.random.default_rng(n)
-    for x in (np.zeros(n), np.full(n, -2), np.full(n, INF), np.where(np.arange(n) % 3 == 2, -1, 1), rng.integers(-5, 6, n)):
+    for x in (
+        np.zeros(n),
+        np.full(n, -2),
+        np.full(n, INF),
+        np.where(np.arange(n) % 3 == 2, -1, 1),
+        rng.integers(-5, 6, n),
+    ):
         assert amax(x.astype(f32)) == np.abs(x).argmax()
     x = np.ones(n, f32)
     x[n // 2 :: 7] = NAN  # as for NumPy, what is no number is the largest
@@ -89,7 +95,9 @@ def test_constant_rows(n: int) -> None:
     rows = np.repeat(np.array([[0], [0.1], [-3e3], [1e-30]], f32), n, axis=1)
     scale, shift = np.linspace(1, 2, n, dtype=f32), np.linspace(-1, 1, n, dtype=f32)
     wanted = np.broadcast_to(shift, rows.shape)
-    np.testing.assert_allclose(library["layernorm"](rows, scale, shift, f32(1e-5)), wanted, atol=0.2 if n > 99 else 2e-3)
+    np.testing.assert_allclose(
+        library["layernorm"](rows, scale, shift, f32(1e-5)), wanted, atol=0.2 if n > 99 else 2e-3
+    )
     np.testing.assert_allclose(library["variance"](rows), np.zeros(4), atol=1e-6)
     norm = library["rmsnorm"](rows, scale, f32(1e-5))
     np.testing.assert_allclose(norm[1:3], np.sign(rows[1:3]) * scale, rtol=1e-3)
@@ -108,7 +116,9 @@ def test_variance_of_rows_far_from_zero() -> None:
     [("image", "binomial", (), 1), ("image", "gaussian", (), 2), ("image", "unsharp", (f32(0.5),), 2),
      ("image", "harris", (f32(0.05),), 2), ("stencil", "jacobi2D9", (), 1)],
 )  # fmt: skip
-def test_what_is_no_number_spreads_as_far_as_the_windows(text: str, name: str, more: tuple[Any, ...], reach: int) -> None:
+def test_what_is_no_number_spreads_as_far_as_the_windows(
+    text: str, name: str, more: tuple[Any, ...], reach: int
+) -> None:
     image = np.random.default_rng(3).random((40, 50), dtype=f32)
     clean = lf.library(text)[name](image, *more)
     image[20, 30] = NAN
