@@ -16,7 +16,6 @@ from lithify.lang.scalars import SCALARS, Scalar, f32, f64
 from lithify.targets.c import CompileError, CTarget, compiler, find_compiler, write
 from lithify.targets.c.source import program_source
 from tests.targets.group_programs import CASES, Case, close
-from tests.targets.operator_programs import ALL_SCALARS, all_operators, cases, compare
 from tests.targets.thread_programs import THREAD_CASES, row_sums
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler on this machine")
@@ -31,15 +30,6 @@ def check(target: CTarget, case: Case) -> None:
             np.testing.assert_array_equal(one, wanted)
         else:
             close(one, wanted)
-
-
-@pytest.mark.parametrize("scalar", ALL_SCALARS, ids=str)
-@pytest.mark.parametrize("width", [1, 8])
-def test_every_operator(scalar: Scalar, width: int) -> None:
-    program, arguments, expected = all_operators(scalar, width)
-    results = PLAIN.compile(program)(*arguments)
-    for (operator, _, result), got, wanted in zip(cases(scalar), results, expected, strict=True):
-        compare(got, wanted, operator, scalar, result)
 
 
 @pytest.mark.parametrize("name", THREAD_CASES)

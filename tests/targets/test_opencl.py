@@ -15,21 +15,11 @@ from lithify.lang.scalars import Scalar
 from lithify.targets.opencl import OpenCLExecutable, OpenCLTarget, select
 from tests.targets.group_programs import CASES, close, transpose
 from tests.targets.handmade import buffer, loop, program
-from tests.targets.operator_programs import ALL_SCALARS, all_operators, cases, compare
 
 
 @pytest.fixture(scope="session")
 def target(opencl_device: Any) -> OpenCLTarget:
     return OpenCLTarget(opencl_device.platform.name)
-
-
-@pytest.mark.parametrize("scalar", ALL_SCALARS, ids=str)
-@pytest.mark.parametrize("width", [1, 8])
-def test_every_operator(target: OpenCLTarget, scalar: Scalar, width: int) -> None:
-    every, arguments, expected = all_operators(scalar, width)
-    results = target.compile(every)(*arguments)
-    for (operator, _, result), got, wanted in zip(cases(scalar), results, expected, strict=True):
-        compare(got, wanted, operator, scalar, result)
 
 
 def test_a_device_that_is_not_there(opencl_device: Any) -> None:

@@ -35,7 +35,7 @@ def evaluate(
     width and wrap. Levels and memories do not change the value; an instruction is evaluated by its row.
 
     Raises EvaluationError, with the path in the term, for anything undefined: an index outside its array, an input that
-    does not fit its type, an integer division by zero.
+    does not fit its type. Scalar operators are total.
     """
     given = dict(inputs or {})
     types = {t.attrs[0]: t.attrs[1] for t in _everything(term) if t.kind == "param"}

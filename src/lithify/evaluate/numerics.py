@@ -45,7 +45,7 @@ class Numerics:
     def apply(self, operator: Operator, operands: tuple[Array, ...], result: Type) -> Array:
         """The operator on arrays (broadcast against each other); `result` is the type of the result.
 
-        Raises EvaluationError for an integer division by zero and for a shift by a negative amount.
+        Operators are total (`lang.operators` says what each gives); EvaluationError for one that is not known.
         """
         if operator.typing is Typing.CONVERT:
             return convert(operands[0], self.dtype(result))
@@ -63,17 +63,26 @@ STORED = Numerics(exact=False)
 
 
 def convert(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Conversion as in C: floats to integers truncate, integers wrap; complex to real takes the real part."""
+    """Conversion: floats to integers truncate and saturate, integers wrap; complex to real takes the real part."""
     if values.dtype == dtype:
         return values
-    if values.dtype.kind == "c" and dtype.kind != "c":
-        values = values.real
     if dtype.kind == "b":
         return np.asarray(values != 0)
-    if dtype.kind in "iu" and values.dtype.kind not in "iub":  # by way of int64: wraps where it does not fit
-        wide = values.astype(np.float64)
-        return np.trunc(wide).astype(np.uint64 if dtype == np.uint64 else np.int64).astype(dtype)
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        values = values.real
+    if dtype.kind in "iu" and values.dtype.kind not in "iub":
+        return _saturated(values.astype(np.float64), dtype)
     return np.asarray(values, dtype)
+
+
+def _saturated(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Truncated towards zero; the nearest limit outside the integer type, 0 for NaN."""
+    limits = np.iinfo(dtype)
+    above = values >= float(limits.max)  # rounded up to a power of two for 64 bits
+    below = values <= limits.min
+    inside = np.where(above | below | np.isnan(values), 0, values)
+    least, greatest = dtype.type(limits.min), dtype.type(limits.max)
+    return np.where(above, greatest, np.where(below, least, inside.astype(dtype)))
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -89,14 +98,15 @@ def _remainder(a: Array, b: Array) -> Array:
 
 
 def _truncated(a: Array, b: Array) -> tuple[Array, Array]:
-    """Quotient truncated towards zero and remainder with the sign of a; least / -1 wraps to least."""
-    if not np.all(b):
-        raise EvaluationError("integer division by zero", hint="select evaluates both branches: select the divisor")
-    if a.dtype.kind == "u":
-        return np.asarray(a // b), np.asarray(a % b)
-    remainder = np.asarray(np.fmod(a, b))
+    """Quotient truncated towards zero and remainder with the sign of a; both 0 where b is; least / -1 wraps to least."""
+    zero = b == 0
+    b = np.where(zero, np.ones_like(b), b)
     quotient = np.asarray(a // b)
-    return quotient + ((a - quotient * b != 0) & ((a < 0) != (b < 0))).astype(a.dtype), remainder
+    remainder = np.asarray(np.fmod(a, b))
+    if a.dtype.kind == "i":  # `//` is the floor
+        quotient = quotient + ((remainder != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+    nothing = np.zeros_like(quotient)
+    return np.where(zero, nothing, quotient), np.where(zero, nothing, remainder)
 
 
 def _integer(a: Array) -> bool:
@@ -104,10 +114,13 @@ def _integer(a: Array) -> bool:
 
 
 def _shift(operation: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """A shift whose count may be anything: from the width on nothing is left but the sign; negative ones count so."""
+
     def shifted(a: Array, b: Array) -> Array:
-        if np.any(b < 0):
-            raise EvaluationError("shift by a negative amount")
-        return operation(a, b)
+        bits = 8 * a.dtype.itemsize
+        inside = (b >= 0) & (b < bits)
+        nothing = operation(operation(a, np.asarray(bits - 1, a.dtype)), np.asarray(1, a.dtype))
+        return np.where(inside, operation(a, np.where(inside, b, np.zeros_like(b))), nothing)
 
     return shifted
 
@@ -135,8 +148,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mul": lambda a, b: a * b,
     "div": _divide,
     "rem": _remainder,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": np.fmin,
+    "max": np.fmax,
     "pow": np.power,
     "fma": _fused,
     "and": lambda a, b: a & b,
@@ -175,7 +188,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 # Where the whole fold is one NumPy call. Sequential sums of rounded numbers go through `accumulate`, which keeps the
 # order of the elements.
 _FOLDS: dict[str, np.ufunc] = {
-    "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
+    "add": np.add, "mul": np.multiply, "min": np.fmin, "max": np.fmax,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
 

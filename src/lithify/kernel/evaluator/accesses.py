@@ -128,10 +128,7 @@ class Accesses:
                 numbers = tuple([self.value(o, active, statement, care) for o in operands])
                 if self.counts is not None:
                     self.counts.operations[operator.name] += active.count
-                try:
-                    return self.numerics.apply(operator, numbers, scalar)
-                except EvaluationError as error:
-                    raise self.fail(error.message, statement, active, hint=error.hint) from None
+                return self.numerics.apply(operator, numbers, scalar)
             case ir.Constant(constant, scalar):
                 found = self.constants.get(id(value))
                 if found is None:

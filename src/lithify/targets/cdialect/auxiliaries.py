@@ -9,24 +9,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from lithify.lang.scalars import SCALARS, Kind, Scalar
+from lithify.lang.scalars import SCALARS, Kind, Scalar, f32, f64
 from lithify.targets.cdialect.dialect import Dialect, computed, parts_of, unsigned_of
+from lithify.targets.cdialect.literals import integer, literal
 
 _INTEGER = {
     "min": "{t} min_{s}({t} a, {t} b) {{ return a < b ? a : b; }}",
     "max": "{t} max_{s}({t} a, {t} b) {{ return a > b ? a : b; }}",
     # 0 where the distance is not below the width
     "shl": "{t} shl_{s}({t} a, {t} b) {{ return ({w})b < {bits}u ? ({t})(({w})a << b) : 0; }}",
+    # C leaves conversions of floats outside the type's range undefined; every comparison with NaN fails
+    **{f"{source}_to": f"{{t}} {source}_to_{{s}}({{{source}}} x) {{{{\n"
+       "  return x >= {beyond} ? {greatest} : x > {least} ? ({t})x : x == x ? {least} : 0;\n}}"
+       for source in ("f32", "f64")},
 }
 _SIGNED = {
-    # the least value divided by -1 wraps around to itself; C leaves it undefined
-    "div": "{t} div_{s}({t} a, {t} b) {{ return b == -1 ? ({t})(0 - ({w})a) : ({t})(a / b); }}",
-    "rem": "{t} rem_{s}({t} a, {t} b) {{ return b == -1 ? 0 : ({t})(a % b); }}",
+    # C leaves division by 0 undefined, and the least value by -1, which wraps around to itself
+    "div": "{t} div_{s}({t} a, {t} b) {{ return b == 0 ? 0 : b == -1 ? ({t})(0 - ({w})a) : ({t})(a / b); }}",
+    "rem": "{t} rem_{s}({t} a, {t} b) {{ return b == 0 || b == -1 ? 0 : ({t})(a % b); }}",
     "abs": "{t} abs_{s}({t} a) {{ return a < 0 ? ({t})(0 - ({w})a) : a; }}",
     "shr": "{t} shr_{s}({t} a, {t} b) {{ return ({t})(a >> (({w})b < {bits}u ? b : {last})); }}",
     "floor": "{t} floor_{s}({t} a, {t} b) {{ return a / b - (a % b < 0); }}",
 }
 _UNSIGNED = {
+    "div": "{t} div_{s}({t} a, {t} b) {{ return b == 0 ? 0 : ({t})(a / b); }}",
+    "rem": "{t} rem_{s}({t} a, {t} b) {{ return b == 0 ? 0 : ({t})(a % b); }}",
     "shr": "{t} shr_{s}({t} a, {t} b) {{ return ({w})b < {bits}u ? ({t})(a >> b) : 0; }}",
 }
 _COMPLEX = {
@@ -109,6 +116,20 @@ def _names(scalar: Scalar, dialect: Dialect) -> dict[str, str]:
         "f": dialect.suffixes.get(part, ""),
         "bits": str(scalar.bits),
         "last": str(scalar.bits - 1),
+        "f32": types[f32],
+        "f64": types[f64],
+    } | _limits(scalar, dialect)
+
+
+def _limits(scalar: Scalar, dialect: Dialect) -> dict[str, str]:
+    """The limits of an integer type, and the least power of two above it."""
+    if not scalar.is_integer:
+        return {}
+    least, greatest = scalar.limits
+    return {
+        "least": integer(least, scalar, dialect).text,
+        "greatest": integer(greatest, scalar, dialect).text,
+        "beyond": literal(float(greatest + 1), f32, dialect).text,
     }
 
 

@@ -37,7 +37,6 @@ EQUALITIES = {"eq": "==", "ne": "!="}
 
 SELECT = Template("{0} ? {1} : {2}", CHOICE, (LOGIC, LOGIC, LOGIC))
 _DIVIDE = Template("{0} / {1}", QUOTIENT, (TIMES, UNARY))
-_REMAINDER = Template("{0} % {1}", QUOTIENT, (TIMES, UNARY))
 
 
 def _wrapped(symbol: str) -> Template:
@@ -56,10 +55,7 @@ def _mathematical(names: Mapping[str, str], arity: int) -> dict[tuple[str, Kind]
 OPERATIONS: Operations = {
     # integers
     **{(name, kind): _wrapped(s) for name, s in (("add", "+"), ("sub", "-"), ("mul", "*")) for kind in INTEGER},
-    ("div", UNSIGNED): _DIVIDE,
-    ("rem", UNSIGNED): _REMAINDER,
-    **{(name, SIGNED): _auxiliary(name, 2) for name in ("div", "rem")},
-    **{(name, kind): _auxiliary(name, 2) for name in ("min", "max", "shl", "shr") for kind in INTEGER},
+    **{(name, kind): _auxiliary(name, 2) for name in ("div", "rem", "min", "max", "shl", "shr") for kind in INTEGER},
     **{(name, kind): infix(s, BITS) for name, s in (("and", "&"), ("or", "|"), ("xor", "^")) for kind in INTEGER},
     **{("not", kind): Template("({t})~{0}", UNARY, (PRIMARY,)) for kind in INTEGER},
     ("neg", SIGNED): Template("({t})(0 - ({w}){0})", UNARY, (PRIMARY,)),
@@ -98,8 +94,8 @@ OPERATIONS: Operations = {
 # With a constant on the right (a shift within the width, a divisor other than 0 and -1) no auxiliary is needed. The
 # operand is the left one, {n} the constant.
 BY_CONSTANT: Operations = {
-    ("div", SIGNED): Template("({t})({0} / {n})", UNARY, (TIMES,)),
-    ("rem", SIGNED): Template("({t})({0} % {n})", UNARY, (TIMES,)),
+    **{("div", kind): Template("({t})({0} / {n})", UNARY, (TIMES,)) for kind in INTEGER},
+    **{("rem", kind): Template("({t})({0} % {n})", UNARY, (TIMES,)) for kind in INTEGER},
     **{("shl", kind): Template("({t})(({w}){0} << {n})", UNARY, (PRIMARY,)) for kind in INTEGER},
     **{("shr", kind): Template("({t})({0} >> {n})", UNARY, (UNARY,)) for kind in INTEGER},
 }
@@ -110,8 +106,6 @@ VECTOR_OPERATIONS: Operations = {
     **{(n, SIGNED): Template(f"as_{{t}}(as_{{u}}({{0}}) {s} as_{{u}}({{1}}))", PRIMARY, (CHOICE, CHOICE))
        for n, s in (("add", "+"), ("sub", "-"), ("mul", "*"))},
     **{(n, UNSIGNED): infix(s, p) for n, s, p in (("add", "+", PLUS), ("sub", "-", PLUS), ("mul", "*", TIMES))},
-    ("div", UNSIGNED): _DIVIDE,
-    ("rem", UNSIGNED): _REMAINDER,
     **{(name, kind): call(name, 2) for name in ("min", "max") for kind in INTEGER},
     **{("not", kind): prefix("~") for kind in (*INTEGER, BOOL)},
     ("neg", SIGNED): Template("as_{t}(-as_{u}({0}))", PRIMARY, (CHOICE,)),

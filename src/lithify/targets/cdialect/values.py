@@ -187,6 +187,9 @@ class ValuePrinter:
             self.auxiliaries.add("odd_f32")  # no second rounding: the first one keeps what the second needs to know
             return self.rounded(Text(f"odd_f32({text.text})"), target)
         inner, outer = computed(source), computed(target)
+        if source.is_float and target.is_integer:
+            self.auxiliaries.add(f"{inner.name}_to_{target.name}")
+            return call(f"{inner.name}_to_{target.name}", 1).fill((text,))
         result = text if inner is outer else Text(f"({self.dialect.types[outer]}){text.within(UNARY)}", UNARY)
         return result if is_rounded(source) and source is target else self.rounded(result, target)
 

@@ -410,7 +410,8 @@ class VectorPrinter:
         elif computed(source) is computed(target):
             text = vector.text
         else:
-            text = Text(f"convert_{type_}({vector.text.text})")
+            saturated = "_sat" if source.is_float and target.is_integer else ""  # NaN gives 0
+            text = Text(f"convert_{type_}{saturated}({vector.text.text})")
         return Vector(self._rounded(text, target), target, True)
 
 

@@ -1,7 +1,7 @@
 """The scalar operators in LLVM IR, on every scalar type.
 
-Integers wrap; division and remainder by zero give 0; shift counts are taken modulo the width. `min` and `max` are C's
-fmin and fmax: a NaN loses. `contract` lets the code generator fuse a b + c; nothing else is reassociated.
+What LLVM leaves undefined (division by zero, shifts by the width and more) is given the meaning of `lang.operators`.
+`contract` lets the code generator fuse a b + c; nothing else is reassociated.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ def _integer(b: Builder, name: str, values: list[Value], signed: bool, bits: int
     if name in ("min", "max"):
         return b.intrinsic(("s" if signed else "u") + name, x, y)
     if name in ("shl", "shr"):
-        count = y & (bits - 1)
-        return x.shl(count) if name == "shl" else x.ashr(count) if signed else x.lshr(count)
+        return _shift(name, x, y, signed, bits)
     zero = y.compare("eq", 0)
     safe = zero.choose(y.like(1), y)
     if signed:  # the least value over -1 overflows to itself; over 1 it gives the same quotient and remainder
@@ -112,3 +111,12 @@ def _integer(b: Builder, name: str, values: list[Value], signed: bool, bits: int
         safe = overflow.choose(safe.like(1), safe)
     operation = ("s" if signed else "u") + name
     return zero.choose(x.like(0), b.binary(operation, x, safe))
+
+
+def _shift(name: str, x: Value, count: Value, signed: bool, bits: int) -> Value:
+    """Counts are unsigned here: a negative one is a large one."""
+    inside = count.compare("lt", bits, signed=False)
+    if name == "shr" and signed:
+        return x.ashr(inside.choose(count, bits - 1))
+    count = count & (bits - 1)
+    return inside.choose(x.shl(count) if name == "shl" else x.lshr(count), 0)
