@@ -10,28 +10,23 @@ from __future__ import annotations
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
-from lithify.lowering.cpu import body_work, element_of, has_lanes, is_flat, lanes_of
+from lithify.lowering.facts import body_work, element_of, has_lanes, is_flat, lanes_of
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Nest, Path, has_loops, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, Strategist
-from lithify.lowering.work import elements, length_of
+from lithify.lowering.work import elements, is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at
-from lithify.rules.algorithmic import iterate_unroll, let_inline, split_join, split_range
-from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
+from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
-    bind_memory,
     copy_loop,
-    fuse_named,
-    fuse_stored,
     name_initial,
     one_group,
     one_item,
-    reduce_fuse_named,
     to_memory,
 )
 from lithify.rules.memory import materialise
-from lithify.rules.parallel import map_level, reduce_level, scan_level
+from lithify.rules.parallel import map_level
 from lithify.rules.reduction import partial_reduce, reduce_range, reduce_stride
 
 GROUP, ITEM = Level("group", 0), Level("item", 0)
@@ -43,12 +38,14 @@ LAST_SUMS = 32
 LONG_ROW = 256
 # Groups a multiprocessor that a reduction of everything is spread over.
 GROUPS_PER_CORE = 8
-UNROLLED_WORK = 64
-PRIVATE_BYTES = 256
+# Elements of a group's share where the length is not known.
+ANY_PIECE = 16_384
 
 
 class GpuStrategist(Strategist):
     """Answers for a GPU: `model` gives multiprocessors and access width, `loops` how loops walk through memory."""
+
+    unrolled_work = 64
 
     def __init__(self, model: DeviceModel, loops: Loops) -> None:
         self.model, self.loops = model, loops
@@ -57,7 +54,7 @@ class GpuStrategist(Strategist):
 
     def level(self, need: Need, program: Term) -> Choice:
         m, path, nest = need.term, need.path, need.nest
-        fused = self._fused(m, path)
+        fused = self.fused(m, path, nest)
         if fused is not None:
             return fused
         names = {level.name for level in nest}
@@ -74,7 +71,8 @@ class GpuStrategist(Strategist):
             return map_level(Level("global", min(2, _depth(m) - 1)))
         n, lanes = length_of(m), lanes_of(self.model, m, access=True)
         walk = self.loops.walk(m)
-        if lanes > 1 and n >= 1024 * lanes and walk is not None and walk.vectorises and walk.invariant == 0:
+        by_vectors = is_constant(m) and lanes > 1 and n >= 1024 * lanes
+        if by_vectors and walk is not None and walk.vectorises and walk.invariant == 0:
             if n % lanes:
                 return split_range(n // lanes * lanes)
             return split_join(lanes) >> at((0,), map_level(Level("global", 0)) >> at((0, 0), map_level(VEC)))
@@ -92,7 +90,7 @@ class GpuStrategist(Strategist):
             return map_level(inner)
         if is_flat(m) and all(level.name == "global" for level in nest) and self._is_vector(m):
             return map_level(VEC)
-        return map_level(UNROLL if length_of(m) * body_work(m) <= UNROLLED_WORK else SEQ)
+        return map_level(UNROLL if length_of(m) * body_work(m) <= self.unrolled_work else SEQ)
 
     def _is_vector(self, m: Term) -> bool:
         return length_of(m) in self.model.vector_widths(32)
@@ -108,16 +106,6 @@ class GpuStrategist(Strategist):
         walk = self.loops.walk(r)
         return walk is None or walk.contiguous > walk.strided
 
-    def _fused(self, m: Term, path: Path) -> Choice | None:
-        xs = m.args[1]
-        if xs.kind == "zip" and any(a.kind == "map" and a["level"] is None and not is_lazy(a.args[0]) for a in xs.args):
-            return Choice((*path, 1), zip_of_maps)
-        if xs.kind != "map" or xs["level"] is not None:
-            return None
-        if uses(m.args[0].args[0]) <= 1 or not has_work(xs.args[0]):
-            return Choice(path, map_fusion)
-        return Choice(path, fuse_named if is_scalar(element_of(xs)) else fuse_stored(self._memory(element_of(xs), ())))
-
     # -- reductions
 
     def reduction(self, need: Need, program: Term) -> Choice:
@@ -131,13 +119,16 @@ class GpuStrategist(Strategist):
                 return Choice(path, self._partial_sums(r))
             if not nest and n > LAST_SUMS:
                 return Choice(path, one_group(GROUP, ITEM))
-            if "group" in names and not names & {"item", "private"} and n > LAST_SUMS:
+            among_items = "group" in names and not names & {"item", "private"}
+            if among_items and n > LAST_SUMS and is_constant(r.args[2]):
                 return Choice(path, self._by_items(r))
-        return self._in_order(r, path)
+        return self.in_order(r, path, nest)
 
     def _partial_sums(self, r: Term) -> Strategy:
         """One sum a group, for as many groups as keep the device busy; written down for a second kernel."""
         n = length_of(r.args[-1])
+        if not is_constant(r.args[2]):
+            return partial_reduce(ANY_PIECE) >> materialise(HEAP)
         piece = max(1, n // (self.model.cores * GROUPS_PER_CORE * ITEMS)) * ITEMS
         whole = n // piece * piece
         return reduce_range(whole) if whole != n else partial_reduce(piece) >> materialise(HEAP)
@@ -150,22 +141,7 @@ class GpuStrategist(Strategist):
         if whole != n:
             return reduce_range(whole)
         share = n // shares
-        return (
-            reduce_stride(shares)
-            >> partial_reduce(share)
-            >> at((2,), map_level(ITEM) >> to_memory(LOCAL))
-        )
-
-    def _in_order(self, r: Term, path: Path) -> Choice:
-        xs = r.args[-1]
-        if r.kind == "reduce" and xs.kind == "map" and xs["level"] is None and not is_lazy(xs.args[0]):
-            several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(element_of(xs))
-            return Choice(path, reduce_fuse_named if several else reduce_map_fusion)
-        n = length_of(xs)
-        level = UNROLL if n <= 32 and n * body_work(r) <= UNROLLED_WORK else SEQ
-        if r.kind == "scan":
-            return Choice(path, scan_level(level, PRIVATE))
-        return Choice(path, reduce_level(level, PRIVATE))
+        return reduce_stride(shares) >> partial_reduce(share) >> at((2,), map_level(ITEM) >> to_memory(LOCAL))
 
     # -- memory
 
@@ -182,23 +158,7 @@ class GpuStrategist(Strategist):
             return Choice(path, copy_loop(ITEM))
         return Choice(path, copy_loop(UNROLL if elements(xs.type) <= 32 else SEQ))
 
-    def memory(self, need: Need, program: Term) -> Choice:
-        return Choice(need.path, to_memory(self._memory(need.term.type, need.nest)))
-
-    def binding(self, need: Need, program: Term) -> Choice:
-        value, function = need.term.args
-        if uses(function.args[0]) <= 1 and not is_scalar(value.type):
-            return Choice(need.path, let_inline)
-        return Choice(need.path, bind_memory(self._memory(value.type, need.nest)))
-
-    def sharing(self, need: Need, program: Term) -> Choice:
-        at_ = len(need.term.args) - 1
-        return Choice((*need.path, at_), to_memory(self._memory(need.term.args[at_].type, need.nest)))
-
-    def iteration(self, need: Need, program: Term) -> Choice:
-        return Choice(need.path, iterate_unroll())
-
-    def _memory(self, type_: Type, nest: Nest) -> Memory:
+    def memory_for(self, type_: Type, nest: Nest) -> Memory:
         """The heap outside of all loops, local memory for a group, private memory for an item."""
         names = {level.name for level in nest}
         if not nest:

@@ -7,13 +7,14 @@ first place, outermost first, that the translation would refuse. It decides noth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from lithify.lang.levels import OUT, Level, LevelKind, Memory
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, subterms
+from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 
 Path = tuple[int, ...]
@@ -43,6 +44,8 @@ class Need:
     term: Term
     nest: Nest
 
+
+_Look = Callable[[Term, Path, Nest], Need | None]
 
 ACCEPTORS = frozenset({"split", "join", "transpose", "take", "drop", "zip", "concat", "unzip"})
 _LEAVES = frozenset({"param", "bound", "const"})
@@ -74,11 +77,18 @@ def has_loops(t: Term) -> bool:
 
 def has_work(t: Term) -> bool:
     """Does reading an element compute anything? (Maps marked inline declare that it may be computed again.)"""
-    if t.kind == "op":
-        return True
-    if t.kind == "map" and t["level"] is not None and t["level"].kind is LevelKind.INLINE:
-        return has_work(t.args[1])
-    return any(has_work(a) for a in t.args)
+    seen: set[int] = set()
+    stack = [t]
+    while stack:
+        u = stack.pop()
+        if u.id in seen:
+            continue
+        seen.add(u.id)
+        if u.kind == "op":
+            return True
+        inline = u.kind == "map" and u["level"] is not None and u["level"].kind is LevelKind.INLINE
+        stack.extend(u.args[1:] if inline else u.args)
+    return False
 
 
 def uses(body: Term, index: int = 0) -> int:
@@ -87,29 +97,29 @@ def uses(body: Term, index: int = 0) -> int:
     The result is the largest number over the components of the variable; 2 stands for "more than once".
     """
     counts: Counter[tuple[int, ...]] = Counter()
-    _count(body, index, (), 1, counts)
+    met: Counter[tuple[int, int, tuple[int, ...]]] = Counter()
+
+    def count(t: Term, at: int, components: tuple[int, ...], weight: int) -> None:
+        if at not in dangling(t):
+            return
+        key = (t.id, at, components)
+        if met[key] >= 2:  # a third visit cannot make "more than once" of anything that the first two did not
+            return
+        met[key] += weight
+        if t.kind == "bound":
+            counts[components] += weight
+        elif t.kind == "proj":
+            count(t.args[0], at, (t["component"], *components), weight)
+        else:
+            for child in t.args:
+                inner, depth = child, 0
+                while inner.kind == "lambda":
+                    inner, depth = inner.args[0], depth + 1
+                count(inner, at + depth, (), 2 if depth and t.kind != "let" else weight)
+
+    count(body, index, (), 1)
     whole = counts.pop((), 0)
     return min(2, whole + max(counts.values(), default=0))
-
-
-def _count(t: Term, index: int, components: tuple[int, ...], weight: int, counts: Counter[tuple[int, ...]]) -> None:
-    if t.open_depth <= index:
-        return
-    if t.kind == "bound":
-        if t["index"] == index:
-            counts[components] += weight
-        return
-    if t.kind == "proj":
-        _count(t.args[0], index, (t["component"], *components), weight, counts)
-        return
-    for child in t.args:
-        if child.kind == "lambda":
-            body, depth = child, 0
-            while body.kind == "lambda":
-                body, depth = body.args[0], depth + 1
-            _count(body, index + depth, (), weight if t.kind == "let" else 2, counts)
-        else:
-            _count(child, index, (), weight, counts)
 
 
 def subterm(program: Term, path: Path) -> Term:
@@ -135,75 +145,6 @@ def is_layout_map(t: Term) -> bool:
             return False
 
 
-def needs(term: Term) -> Iterator[Need]:
-    """The missing choices, outermost first; a place below another need is reported only once that one is answered."""
-    yield from _write(term, (), ())
-
-
-def _write(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
-    kind = t.kind
-    if is_scalar(t.type):
-        if kind == "let":
-            yield from _let(t, path, nest, writes=True)
-        elif kind == "tuple":
-            for i, child in enumerate(t.args):
-                yield from _write(child, (*path, i), nest)
-        else:
-            yield from _read(t, path, nest, shared=False)
-    elif kind == "map":
-        if is_layout_map(t):
-            yield from _write(t.args[1], (*path, 1), nest)
-            return
-        if t["level"] is None or t["level"].kind is LevelKind.INLINE:
-            yield Need(Lack.LEVEL, path, t, nest)
-            return
-        yield from _mapped(t, path, nest)
-        yield from _write(t.args[0].args[0], (*path, 0, 0), (*nest, t["level"]))
-    elif kind == "let":
-        yield from _let(t, path, nest, writes=True)
-    elif kind == "reduce" and t["level"] is not None and t["memory"] != OUT:
-        yield Need(Lack.COPY, path, t, nest)
-    elif kind in ("reduce", "scan"):
-        yield from _reduction(t, path, nest)
-    elif kind == "to":
-        if t["memory"].name == "heap" and nest:
-            yield Need(Lack.RESULT, path, t, nest)
-            return
-        yield from _stored(t, path, nest)
-    elif kind in ACCEPTORS or kind in ("tuple", "launch"):
-        for i, child in enumerate(t.args):
-            yield from _write(child, (*path, i), nest)
-    elif kind == "reindex":
-        if t["function"].inverse is None:
-            yield Need(Lack.COPY, path, t, nest)
-        else:
-            yield from _write(t.args[0], (*path, 0), nest)
-    elif kind == "scatter":
-        yield from _read(t.args[0], (*path, 0), nest, shared=False)
-        yield from _write(t.args[1], (*path, 1), nest)
-    elif kind == "iterate":
-        yield Need(Lack.ITERATION, path, t, nest)
-    elif kind in ("pipe", "instr"):
-        for i, child in enumerate(t.args):
-            if child.kind != "lambda":
-                yield from _read(child, (*path, i), nest, shared=False)
-    else:
-        yield Need(Lack.COPY, path, t, nest)
-
-
-def _mapped(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
-    """The array that a map or reduction runs over, in view of how often its function uses an element."""
-    function, xs, at = t.args[0], t.args[-1], len(t.args) - 1
-    body = function.args[0]
-    if t.kind != "map":
-        body = body.args[0]
-    element = xs.type.element if isinstance(xs.type, Array) else xs.type
-    if not is_scalar(element) and uses(body) > 1 and computed_elements(xs):
-        yield Need(Lack.SHARING, path, t, nest)
-        return
-    yield from _read(xs, (*path, at), nest, shared=False)
-
-
 def computed_elements(xs: Term) -> bool:
     """Are the elements of the array (or of a component of a zip) computed by an abstract map when they are read?"""
     if xs.kind == "map":
@@ -215,74 +156,139 @@ def computed_elements(xs: Term) -> bool:
     return False
 
 
-def _reduction(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
-    if t["level"] is None:
-        yield Need(Lack.REDUCTION, path, t, nest)
-        return
-    function, initial, _ = t.args
-    if is_scalar(initial.type):
-        yield from _read(initial, (*path, 1), nest, shared=False)
-    else:
-        yield from _write(initial, (*path, 1), nest)
-    yield from _mapped(t, path, nest)
-    yield from _write(function.args[0].args[0], (*path, 0, 0, 0), (*nest, t["level"]))
+class Search:
+    """Finds the first need of a program. What was found to lack nothing is never searched again."""
 
+    def __init__(self) -> None:
+        self._complete: set[tuple[int, str, bool]] = set()
 
-def _stored(t: Term, path: Path, nest: Nest) -> Iterator[Need]:
-    memory: Memory = t["memory"]
-    yield from _write(t.args[0], (*path, 0), nest if memory.name == "heap" else (*nest, memory))
+    def first(self, term: Term) -> Need | None:
+        """The outermost, leftmost missing choice; None when the program can be translated."""
+        return self._write(term, (), ())
 
+    def _write(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        return self._once(t, path, nest, "write", self._written)
 
-def _let(t: Term, path: Path, nest: Nest, *, writes: bool) -> Iterator[Need]:
-    value, function = t.args
-    if value.kind == "to":
-        yield from _stored(value, (*path, 0), nest)
-    elif is_scalar(value.type):
-        if not nest and has_loops(value):
-            yield Need(Lack.BINDING, path, t, nest)
-            return
-        yield from _write(value, (*path, 0), nest)
-    elif value.kind in _LEAVES or (is_lazy(value) and not has_work(value)):
-        yield from _read(value, (*path, 0), nest, shared=True)
-    else:
-        yield Need(Lack.BINDING, path, t, nest)
-        return
-    body, below = function.args[0], (*path, 1, 0)
-    yield from _write(body, below, nest) if writes else _read(body, below, nest, shared=False)
+    def _read(self, t: Term, path: Path, nest: Nest, *, shared: bool) -> Need | None:
+        if t.kind in _LEAVES:
+            return None
+        if shared:
+            return self._once(t, path, nest, "shared", partial(self._readable, shared=True))
+        return self._once(t, path, nest, "read", partial(self._readable, shared=False))
 
+    def _once(self, t: Term, path: Path, nest: Nest, position: str, look: _Look) -> Need | None:
+        """(Of what stands around a place, it only matters for completeness whether there is anything.)"""
+        key = (t.id, position, bool(nest))
+        if key in self._complete:
+            return None
+        need = look(t, path, nest)
+        if need is None:
+            self._complete.add(key)
+        return need
 
-def _read(t: Term, path: Path, nest: Nest, *, shared: bool) -> Iterator[Need]:
-    kind = t.kind
-    if kind in _LEAVES:
-        return
-    if kind == "map":
-        level = t["level"]
-        inline = level is not None and level.kind is LevelKind.INLINE
-        lazy = is_lazy(t.args[0])
-        if not inline and (level is not None or not lazy or (shared and has_work(t.args[0]))):
-            yield Need(Lack.MEMORY, path, t, nest)
-            return
-        yield from _read(t.args[1], (*path, 1), nest, shared=shared)
-        yield from _read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
-    elif kind in ("reduce", "scan"):
-        if isinstance(t.type, Array) and kind == "scan":
-            yield Need(Lack.MEMORY, path, t, nest)
-            return
-        yield from _reduction(t, path, nest)
-    elif kind == "to":
-        yield from _stored(t, path, nest)
-    elif kind == "let":
-        yield from _let(t, path, nest, writes=False)
-    elif kind == "iterate":
-        yield Need(Lack.ITERATION, path, t, nest)
-    elif kind == "scatter":
-        yield Need(Lack.MEMORY, path, t, nest)
-    elif kind == "generate":
-        if shared and has_work(t.args[0]):
-            yield Need(Lack.MEMORY, path, t, nest)
-            return
-        yield from _read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
-    else:
+    def _written(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        kind = t.kind
+        if kind == "let":
+            return self._let(t, path, nest, self._write)
+        if is_scalar(t.type):
+            if kind == "tuple":
+                return self._parts(t, path, nest)
+            return self._read(t, path, nest, shared=False)
+        if kind == "map":
+            if is_layout_map(t):
+                return self._write(t.args[1], (*path, 1), nest)
+            if t["level"] is None or t["level"].kind is LevelKind.INLINE:
+                return Need(Lack.LEVEL, path, t, nest)
+            body = t.args[0].args[0]
+            return self._elements(t, path, nest) or self._write(body, (*path, 0, 0), (*nest, t["level"]))
+        if kind == "reduce" and t["level"] is not None and t["memory"] != OUT:
+            return Need(Lack.COPY, path, t, nest)
+        if kind in ("reduce", "scan"):
+            return self._reduction(t, path, nest)
+        if kind == "to":
+            if t["memory"].name == "heap" and nest:
+                return Need(Lack.RESULT, path, t, nest)
+            return self._stored(t, path, nest)
+        if kind in ACCEPTORS or kind in ("tuple", "launch"):
+            return self._parts(t, path, nest)
+        if kind == "reindex" and t["function"].inverse is not None:
+            return self._write(t.args[0], (*path, 0), nest)
+        if kind == "scatter":
+            ids, values = t.args
+            return self._read(ids, (*path, 0), nest, shared=False) or self._write(values, (*path, 1), nest)
+        if kind == "iterate":
+            return Need(Lack.ITERATION, path, t, nest)
+        if kind in ("pipe", "instr"):
+            found = (self._read(a, (*path, i), nest, shared=False) for i, a in enumerate(t.args) if a.kind != "lambda")
+            return next((need for need in found if need is not None), None)
+        return Need(Lack.COPY, path, t, nest)
+
+    def _parts(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        found = (self._write(child, (*path, i), nest) for i, child in enumerate(t.args))
+        return next((need for need in found if need is not None), None)
+
+    def _elements(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        """The array that a map or reduction runs over, in view of how often its function uses an element."""
+        function, xs, last = t.args[0], t.args[-1], len(t.args) - 1
+        body = function.args[0] if t.kind == "map" else function.args[0].args[0]
+        element = xs.type.element if isinstance(xs.type, Array) else xs.type
+        if not is_scalar(element) and uses(body) > 1 and computed_elements(xs):
+            return Need(Lack.SHARING, path, t, nest)
+        return self._read(xs, (*path, last), nest, shared=False)
+
+    def _reduction(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        if t["level"] is None:
+            return Need(Lack.REDUCTION, path, t, nest)
+        function, initial, _ = t.args
+        if is_scalar(initial.type):
+            need = self._read(initial, (*path, 1), nest, shared=False)
+        else:
+            need = self._write(initial, (*path, 1), nest)
+        body = function.args[0].args[0]
+        inside = (*nest, t["level"])
+        return need or self._elements(t, path, nest) or self._write(body, (*path, 0, 0, 0), inside)
+
+    def _stored(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        memory: Memory = t["memory"]
+        return self._write(t.args[0], (*path, 0), nest if memory.name == "heap" else (*nest, memory))
+
+    def _let(self, t: Term, path: Path, nest: Nest, body: _Look) -> Need | None:
+        value, function = t.args
+        if value.kind == "to":
+            need = self._stored(value, (*path, 0), nest)
+        elif is_scalar(value.type):
+            # loops outside of all others may become kernels of their own, which share nothing but memory
+            if not nest and (has_loops(value) or (has_work(value) and has_loops(function))):
+                return Need(Lack.BINDING, path, t, nest)
+            need = self._write(value, (*path, 0), nest)
+        elif value.kind in _LEAVES or (is_lazy(value) and not has_work(value)):
+            need = self._read(value, (*path, 0), nest, shared=True)
+        else:
+            return Need(Lack.BINDING, path, t, nest)
+        return need or body(function.args[0], (*path, 1, 0), nest)
+
+    def _readable(self, t: Term, path: Path, nest: Nest, *, shared: bool) -> Need | None:
+        kind = t.kind
+        if kind == "map":
+            level = t["level"]
+            inline = level is not None and level.kind is LevelKind.INLINE
+            recomputed = shared and has_work(t.args[0])
+            if not inline and (level is not None or not is_lazy(t.args[0]) or recomputed):
+                return Need(Lack.MEMORY, path, t, nest)
+            xs = self._read(t.args[1], (*path, 1), nest, shared=shared)
+            return xs or self._read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
+        if kind == "scan" or kind == "scatter" or (kind == "generate" and shared and has_work(t.args[0])):
+            return Need(Lack.MEMORY, path, t, nest)
+        if kind == "reduce":
+            return self._reduction(t, path, nest)
+        if kind == "to":
+            return self._stored(t, path, nest)
+        if kind == "let":
+            return self._let(t, path, nest, partial(self._read, shared=False))
+        if kind == "iterate":
+            return Need(Lack.ITERATION, path, t, nest)
+        if kind == "generate":
+            return self._read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
         repeats = shared or kind in _REPEATING
-        for i, child in enumerate(t.args):
-            yield from _read(child, (*path, i), nest, shared=repeats)
+        found = (self._read(child, (*path, i), nest, shared=repeats) for i, child in enumerate(t.args))
+        return next((need for need in found if need is not None), None)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
-from lithify.lowering.cpu import PIECES, CpuStrategist, has_lanes, is_elementwise
+from lithify.lowering.cpu import PIECES, CpuStrategist
+from lithify.lowering.facts import has_lanes, is_elementwise
 from lithify.lowering.needs import Need, has_loops, is_scalar
 from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of

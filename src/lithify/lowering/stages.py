@@ -14,7 +14,7 @@ from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Tuple, Type, shape_of
 from lithify.lowering.needs import Path, has_work, is_scalar
-from lithify.lowering.work import count, length_of
+from lithify.lowering.work import count, is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy
 from lithify.rules.algorithmic import split_join, split_range
@@ -35,7 +35,7 @@ def next_step(m: Term, model: DeviceModel) -> tuple[Path, Strategy] | None:
     None when the loop is not of this kind, when it is ready, or when tiles do not pay.
     """
     xs = m.args[1]
-    if is_scalar(_row(m.type)) or not has_work(xs):
+    if is_scalar(_row(m.type)) or not has_work(xs) or not is_constant(m):
         return None
     in_tiles = _is_part(m, "block")
     if xs.kind == "split" and in_tiles:
@@ -84,14 +84,20 @@ def _rows_of_a_tile(m: Term, overlap: int, inner: Term, model: DeviceModel) -> i
     What is left over by whole tiles is one tile.
     """
     n = length_of(m)
-    cache = next((c.bytes for c in model.caches if c.level == 2), 1 << 18)
-    fitting = int(cache * _CACHE_SHARE / _bytes(_row(inner.type))) - overlap
+    fitting = _room(model) // _bytes(_row(inner.type)) - overlap
     if _is_part(m, "rest"):
         return n if n <= max(fitting, overlap) else None
     most = min(fitting, _TALLEST, n // (4 * model.cores))
     if most < 1 or overlap > _OVERLAP * most:
         return None
     return next((rows for rows in range(most, most // 2, -1) if n % rows == 0), most)
+
+
+def _room(model: DeviceModel) -> int:
+    """Bytes for a tile's rows: a share of a core's second cache, within local memory where that is what a group has."""
+    room = int(next((c.bytes for c in model.caches if c.level == 2), 1 << 18) * _CACHE_SHARE)
+    local = model.memory("local").bytes if model.has_memory("local") else None
+    return room if local is None else min(room, local)
 
 
 def _row(type_: Type) -> Type:

@@ -10,10 +10,18 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from lithify.lang.errors import RewriteFailed
+from lithify.lang.levels import PRIVATE, SEQ, UNROLL, Memory
 from lithify.lang.term import Term
-from lithify.lowering.needs import Need, Path, needs
+from lithify.lang.types import Type
+from lithify.lowering.facts import LONGEST_UNROLLED, body_work, computes_rows, element_of
+from lithify.lowering.needs import Need, Nest, Path, Search, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.work import is_constant, length_of
 from lithify.rewrite import Derivation, Strategy, at
+from lithify.rules.algorithmic import iterate_unroll, let_inline
+from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
+from lithify.rules.lowering import bind_memory, fuse_named, fuse_stored, reduce_fuse_named, to_memory
 from lithify.rules.memory import drop_store
+from lithify.rules.parallel import reduce_level, scan_level
 
 # More steps than any program of sensible size needs: a strategist that goes on for ever is a defect of ours.
 _STEP_LIMIT = 5_000
@@ -28,12 +36,15 @@ class Choice:
 
 
 class Strategist(ABC):
-    """Answers the needs of a program, one at a time."""
+    """Answers the needs of a program, one at a time. `unrolled_work`: straight code up to so many operations."""
+
+    unrolled_work = 0
 
     def settle(self, derivation: Derivation) -> Derivation:
         """Answer needs until none is left. Raises RewriteFailed where an answer does not apply."""
+        search = Search()
         for _ in range(_STEP_LIMIT):
-            need = next(needs(derivation.term), None)
+            need = search.first(derivation.term)
             if need is None:
                 return derivation
             choice = self.answer(need, derivation.term)
@@ -61,21 +72,58 @@ class Strategist(ABC):
         """For an array that is a result as it stands."""
 
     @abstractmethod
+    def memory_for(self, type_: Type, nest: Nest) -> Memory:
+        """Where a value of the type is written that is computed below such maps."""
+
+    # -- answers that devices share
+
+    def fused(self, m: Term, path: Path, nest: Nest) -> Choice | None:
+        """A map over a map that is no mere view of it: one loop, each element computed once."""
+        xs = m.args[1]
+        if xs.kind == "zip" and any(a.kind == "map" and a["level"] is None and computes_rows(a) for a in xs.args):
+            return Choice((*path, 1), zip_of_maps)
+        if xs.kind != "map" or xs["level"] is not None:
+            return None
+        if uses(m.args[0].args[0]) <= 1 or not has_work(xs.args[0]):
+            return Choice(path, map_fusion)
+        if is_scalar(element_of(xs)):
+            return Choice(path, fuse_named)
+        return Choice(path, fuse_stored(self.memory_for(element_of(xs), (*nest, SEQ))))
+
+    def in_order(self, r: Term, path: Path, nest: Nest) -> Choice:
+        """A reduction or scan one element after another; what it reads is computed on the way, once."""
+        xs = r.args[-1]
+        if r.kind == "reduce" and xs.kind == "map" and xs["level"] is None and not is_lazy(xs.args[0]):
+            several = uses(r.args[0].args[0].args[0]) > 1 and is_scalar(element_of(xs))
+            return Choice(path, reduce_fuse_named if several else reduce_map_fusion)
+        n = length_of(xs)
+        straight = n <= LONGEST_UNROLLED and n * body_work(r) <= self.unrolled_work
+        level = UNROLL if is_constant(xs) and (straight or n <= 2) else SEQ
+        if r.kind == "scan":
+            return Choice(path, scan_level(level, PRIVATE))
+        memory = PRIVATE if is_scalar(r.type) else self.memory_for(r.type, (*nest, level))
+        return Choice(path, reduce_level(level, memory))
+
     def memory(self, need: Need, program: Term) -> Choice:
         """For a computed array that is read and has no memory."""
+        return Choice(need.path, to_memory(self.memory_for(need.term.type, need.nest)))
 
-    @abstractmethod
     def binding(self, need: Need, program: Term) -> Choice:
         """For an array that is bound by let and neither a view nor in a memory."""
+        value, function = need.term.args
+        if uses(function.args[0]) <= 1 and not is_scalar(value.type):
+            return Choice(need.path, let_inline)
+        return Choice(need.path, bind_memory(self.memory_for(value.type, need.nest)))
 
-    @abstractmethod
     def sharing(self, need: Need, program: Term) -> Choice:
         """For a function that uses a computed element several times."""
+        last = len(need.term.args) - 1
+        return Choice((*need.path, last), to_memory(self.memory_for(need.term.args[last].type, need.nest)))
 
     def result(self, need: Need, program: Term) -> Choice:
         """For memory of the whole device where the result is written anyway: the slides' toGlobal at the result."""
         return Choice(need.path, drop_store)
 
-    @abstractmethod
     def iteration(self, need: Need, program: Term) -> Choice:
         """For an iteration that is not expanded."""
+        return Choice(need.path, iterate_unroll())

@@ -6,8 +6,8 @@ from lithify.arith import Expr
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Tuple, Type, shape_of
 
-# What a size counts for that is not known before the call.
-SYMBOLIC_SIZE = 1024
+# What a size counts for that is not known before the call: large enough for all that large sizes are worth.
+SYMBOLIC_SIZE = 1 << 20
 # Roughly how many vector additions one takes, on machines without an instruction for it.
 _COSTLY = {"exp": 8, "log": 8, "sin": 12, "cos": 12, "tan": 16, "tanh": 12, "erf": 12, "pow": 20, "div": 4, "sqrt": 4,
            "rsqrt": 6}  # fmt: skip
@@ -22,6 +22,12 @@ def length_of(t: Term) -> int:
     """The length of an array term, as a number."""
     assert isinstance(t.type, Array)
     return count(t.type.size)
+
+
+def is_constant(t: Term) -> bool:
+    """Is the length of an array term known before the call?"""
+    assert isinstance(t.type, Array)
+    return t.type.size.constant is not None
 
 
 def elements(type_: Type) -> int:

@@ -1,0 +1,81 @@
+"""What strategies ask of a loop: is it flat, does its operator have an algebra, how wide are its scalars."""
+
+from __future__ import annotations
+
+from lithify.lang.algebra import algebra_of
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import Term, subterms
+from lithify.lang.types import Array, Index, Tuple, Type
+from lithify.lowering.needs import has_loops, has_work, is_lazy, is_scalar
+from lithify.lowering.work import body_of, length_of, work
+from lithify.machine import DeviceModel
+
+# Reductions of so many elements may be straight code.
+LONGEST_UNROLLED = 32
+# Operations of a reduction's step that take no longer than its last one takes to be ready.
+CHEAP_WORK = 6
+
+
+def computes_rows(m: Term) -> bool:
+    """More than a view and scalar operators: the map has loops of its own, or rows that it computes."""
+    return not is_lazy(m.args[0]) or (not is_scalar(element_of(m)) and has_work(m.args[0]))
+
+
+def lanes_of(model: DeviceModel, t: Term, *, access: bool = False) -> int:
+    """The vector width for the scalars that a loop works on: of the registers, or of the widest access of one item."""
+    bits = max(element_bits(t), default=32)
+    return max(1, model.access_bytes * 8 // bits) if access else model.vector_width(bits)
+
+
+def is_flat(m: Term) -> bool:
+    """A map whose elements are scalars: no loop inside writes."""
+    return is_scalar(element_of(m))
+
+
+def is_elementwise(m: Term) -> bool:
+    """A flat map whose iterations are too short to be shared out one by one."""
+    return is_flat(m) and not has_loops(m.args[0])
+
+
+def has_lanes(r: Term) -> bool:
+    """May a reduction be split into sums side by side: is it associative and commutative, with a neutral element?"""
+    algebra = algebra_of(r.args[0])
+    return algebra.associative and algebra.commutative and algebra.neutral is not None
+
+
+def is_long_sum(t: Term) -> bool:
+    """A reduction that runs as a loop whose iterations are so short that they wait for one another."""
+    if t.kind != "reduce" or not is_scalar(t.type):
+        return False
+    return length_of(t.args[2]) > LONGEST_UNROLLED and work(t) <= CHEAP_WORK * length_of(t.args[2])
+
+
+def element_of(t: Term) -> Type:
+    """The type of the elements of an array term."""
+    assert isinstance(t.type, Array)
+    return t.type.element
+
+
+def body_work(t: Term) -> int:
+    """Operations of one iteration of a loop."""
+    return max(1, work(body_of(t.args[0])))
+
+
+def element_bits(t: Term) -> set[int]:
+    """The widths of the scalars that a loop's results and the arrays that it reads are made of."""
+    found = scalar_bits(t.type)
+    for u in subterms(t):
+        if u.kind in ("param", "bound"):
+            found |= scalar_bits(u.type)
+    return found - {8} or {32}
+
+
+def scalar_bits(type_: Type) -> set[int]:
+    """The widths of the scalars that a type is made of."""
+    if isinstance(type_, Array):
+        return scalar_bits(type_.element)
+    if isinstance(type_, Tuple):
+        return set().union(*map(scalar_bits, type_.items))
+    if isinstance(type_, Scalar):
+        return {type_.bits}
+    return {32} if isinstance(type_, Index) else set()
