@@ -176,3 +176,70 @@ def test_torch() -> None:
         result = scal(2, xs)
         assert result.dtype == dtype
         assert torch.equal(result, xs * 2)
+
+
+# ---- indices ---------------------------------------------------------------------------------------------------------
+
+INDEXING = """
+taken (xs : n.f32) (ids : m.idx[n]) = gather ids xs
+element (xs : n.f32) (i : idx[n]) = xs[i]
+pairs (xs : n.f32) (ids : m.(idx[n], idx[3])) = map (λ(i, j). xs[i] + f32 j) ids
+moved (xs : 4.f32) (ids : 4.idx[4]) = scatter ids xs
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_integers_are_indices_where_the_program_says_so(dtype: Any) -> None:
+    xs, ids = np.arange(5, dtype=np.float32), np.array([4, 0, 0, 3], dtype)
+    program = lf.parse(INDEXING)
+    np.testing.assert_array_equal(program["taken"](xs, ids), xs[ids.astype(int)])
+    np.testing.assert_array_equal(program["pairs"](xs, (ids, ids // 2)), xs[ids.astype(int)] + ids // 2)
+    moved = np.array([3, 1, 0, 2], dtype)
+    np.testing.assert_array_equal(program["moved"](xs[:4], moved)[moved.astype(int)], xs[:4])
+
+
+@pytest.mark.parametrize("index", [3, np.int64(3), np.uint8(3)])
+def test_one_index(index: Any) -> None:
+    assert lf.parse(INDEXING)["element"](np.arange(5, dtype=np.float32), index) == 3
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, 2**31 - 1, -(2**31), 2**31, 2**32, 2**63 - 1])
+def test_indices_outside_the_array_are_refused_at_every_call(wrong: int) -> None:
+    xs, ids = np.arange(5, dtype=np.float32), np.array([4, 0, 0], np.int64)
+    program = lf.parse(INDEXING)
+    for name, good, bad in (("taken", ids, np.array([1, wrong, 2])), ("element", 4, np.int64(wrong))):
+        program[name](xs, good)
+        with pytest.raises(LaunchError, match=rf"(index|is) {wrong}\b"):
+            program[name](xs, bad)
+
+
+def test_indices_of_kernels_for_any_size_are_compared_with_the_size_of_the_call() -> None:
+    taken = lf.parse(INDEXING)["taken"].for_any_size()
+    ids = np.array([3], np.int32)
+    assert taken(np.arange(4, dtype=np.float32), ids) == [3]
+    with pytest.raises(LaunchError, match="index 3, but there are 3"):
+        taken(np.arange(3, dtype=np.float32), ids)
+
+
+def test_indices_into_an_empty_array() -> None:
+    taken, empty = lf.parse(INDEXING)["taken"], np.zeros(0, np.float32)
+    assert taken(empty, np.zeros(0, int)).shape == (0,)
+    with pytest.raises(lf.LithifyError):
+        taken(empty, np.zeros(1, int))
+
+
+def test_indices_that_lie_on_a_device(opencl_device: Any) -> None:
+    taken, xs = lf.parse(INDEXING)["taken"].on("opencl"), np.arange(5, dtype=np.float32)
+    executable = taken.specialise(xs, np.array([4, 0], np.int32)).compiled.executable
+    with pytest.raises(LaunchError, match="index 7"):
+        executable.upload(xs, np.array([4, 7], np.int32))
+    resident = executable.upload(xs, np.array([4, 0], np.int32))
+    np.testing.assert_array_equal(executable(*resident), [4, 0])
+    smaller = taken.specialise(xs[:3], np.array([2, 0], np.int32)).compiled.executable
+    with pytest.raises(LaunchError, match="not known whether"):
+        smaller(xs[:3], resident[1])
+
+
+def test_indices_are_no_fractions() -> None:
+    with pytest.raises(lf.LithifyError, match=r"idx\[n\] expected, f32 given"):
+        lf.parse(INDEXING)["taken"](np.arange(5, dtype=np.float32), np.zeros(2, np.float32))

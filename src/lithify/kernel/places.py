@@ -42,6 +42,15 @@ def leaves(type_: Type) -> tuple[tuple[tuple[Expr, ...], Scalar], ...]:
     return (((), type_),)
 
 
+def index_bounds(type_: Type) -> tuple[Expr | None, ...]:
+    """For each buffer of `leaves`: what the indices in it are below; None where it holds scalars."""
+    if isinstance(type_, Array):
+        return index_bounds(type_.element)
+    if isinstance(type_, Tuple):
+        return tuple([bound for item in type_.items for bound in index_bounds(item)])
+    return (type_.size if isinstance(type_, Index) else None,)
+
+
 class ArrayValue:
     """A readable array: its type and a function from index to readable element.
 

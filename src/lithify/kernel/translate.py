@@ -25,7 +25,7 @@ from lithify.kernel import (
 )
 from lithify.kernel.builder import Translator
 from lithify.kernel.passes import Pass, pipeline_for, run
-from lithify.kernel.places import Place, leaves
+from lithify.kernel.places import Place, index_bounds, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import HEAP
 from lithify.lang.term import Term
@@ -101,8 +101,8 @@ def _parameter(tr: Translator, name: str, type_: Type) -> Place:
     stored = leaves(type_)
     names = [tr.fresh_name(n) for n in _names(name, len(stored))]
     buffers = [
-        ir.Buffer(each, scalar, shape, HEAP, "input" if shape else "scalar", scalar.bytes)
-        for each, (shape, scalar) in zip(names, stored, strict=True)
+        ir.Buffer(each, scalar, shape, HEAP, "input" if shape else "scalar", scalar.bytes, below)
+        for each, (shape, scalar), below in zip(names, stored, index_bounds(type_), strict=True)
     ]
     return Place(type_, tuple(buffers))
 

@@ -4,18 +4,19 @@ An argument is an array (NumPy, or any library with DLPack), a number, or a tupl
 an array of tuples where the program has one). Where only types are needed, a type or its text ("1024.f32") will do.
 
 Python's numbers have no width: they take the parameter's declared type, else the type of the arrays beside them.
+Integers are indices where the parameter's type says so: what they are below is compared at every call.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithify.arith import Expr, const, size
+from lithify.arith import Expr, Variable, const, size
 from lithify.lang.errors import LaunchError, ParseError
 from lithify.lang.scalars import SCALARS, Scalar, bool_, complex64, f32, i32, scalar_of_dtype
 from lithify.lang.types import Array, Index, Tuple, Type, array
@@ -138,8 +139,13 @@ def _scalar(value: Any, name: str) -> Scalar:
         raise LaunchError(message, hint=hint) from None
 
 
-def decide(described: Sequence[Described], declared: Sequence[Type | None]) -> tuple[Type, ...]:
-    """The types of the arguments, with those of Python's numbers filled in from the declaration or the arrays."""
+def decide(
+    described: Sequence[Described], declared: Sequence[Type | None], sizes: Mapping[str, int] | None = None
+) -> tuple[Type, ...]:
+    """The types of the arguments, with those of Python's numbers filled in from the declaration or the arrays.
+
+    `sizes` are those that are given by name: they decide what indices are below, as the arrays' lengths do.
+    """
     scalars = [s for each in described for s in _scalars(each)]
     widest_float = max((s for s in scalars if s.is_float), key=lambda s: s.bits, default=None)
     any_complex = max((s for s in scalars if s.is_complex), key=lambda s: s.bits, default=None)
@@ -156,6 +162,8 @@ def decide(described: Sequence[Described], declared: Sequence[Type | None]) -> t
 
     def one(each: Described, wanted: Type | None) -> Type:
         if isinstance(each, Number):
+            if isinstance(wanted, Index) and each.python is int:
+                return i32
             return wanted if isinstance(wanted, Scalar) else number(each.python)
         if isinstance(each, Type):
             return each
@@ -169,7 +177,37 @@ def decide(described: Sequence[Described], declared: Sequence[Type | None]) -> t
         return _zipped(parts, len(sizes)) if sizes else Tuple(*parts)
 
     padded = [*declared, *[None] * (len(described) - len(declared))]
-    return tuple([one(each, wanted) for each, wanted in zip(described, padded, strict=False)])
+    types = [one(each, wanted) for each, wanted in zip(described, padded, strict=False)]
+    known = dict(sizes or {})
+    for type_, wanted in zip(types, padded, strict=False):
+        _learn(type_, wanted, known)
+    return tuple([_indices(type_, wanted, known) for type_, wanted in zip(types, padded, strict=False)])
+
+
+def _learn(given: Type, declared: Type | None, known: dict[str, int]) -> None:
+    """Note what the sizes that a declared type names are in the given one."""
+    if isinstance(given, Array) and isinstance(declared, Array):
+        variable = declared.size.single
+        if isinstance(variable, Variable) and given.size.constant is not None:
+            known.setdefault(variable.name, given.size.constant)
+        _learn(given.element, declared.element, known)
+    elif isinstance(given, Tuple) and isinstance(declared, Tuple):
+        for item, part in zip(given.items, declared.items, strict=False):
+            _learn(item, part, known)
+
+
+def _indices(given: Type, declared: Type | None, known: Mapping[str, int]) -> Type:
+    """The given type with indices in place of integers where the declared type has indices."""
+    if isinstance(given, Array) and isinstance(declared, Array):
+        return Array(given.size, _indices(given.element, declared.element, known))
+    if isinstance(given, Tuple) and isinstance(declared, Tuple) and len(given.items) == len(declared.items):
+        return Tuple(*[_indices(*pair, known) for pair in zip(given.items, declared.items, strict=True)])
+    if isinstance(declared, Index) and isinstance(given, Scalar) and given.is_integer:
+        variable = declared.size.single
+        if isinstance(variable, Variable) and variable.name in known:
+            return Index(known[variable.name])
+        return given if declared.size.constant is None else declared
+    return given
 
 
 def _zipped(parts: list[Type], depth: int) -> Type:

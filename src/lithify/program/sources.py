@@ -74,7 +74,7 @@ class TextSource:
         if not described and self.annotated:
             return definition.elaborate(None, dict(sizes))
         declared = [None if a is None else type_of_syntax(a) for a in _annotations(definition)]
-        return definition.elaborate(decide(described, declared), dict(sizes))
+        return definition.elaborate(decide(described, declared, dict(sizes)), dict(sizes))
 
 
 class FunctionSource:
@@ -108,7 +108,7 @@ class FunctionSource:
     def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
         from lithify.lang.frontend import build
 
-        types = None if not described and self.annotated else decide(described, self._declared)
+        types = None if not described and self.annotated else decide(described, self._declared, dict(sizes))
         return build(self.function, types, dict(sizes))
 
 

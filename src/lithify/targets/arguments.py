@@ -9,7 +9,7 @@ through DLPack, without a copy if they are in the memory of the CPU. Results are
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class _Parameter:
     dtype: np.dtype[Any]
     by_value: bool
     shape: tuple[int, ...] | None  # None: depends on the sizes
+    below: Callable[[Mapping[str, int]], tuple[int, ...]] | None  # of indices: what they are below
 
 
 class Arguments:
@@ -49,18 +50,19 @@ class Arguments:
 
     def __init__(self, interface: Interface) -> None:
         self.interface = interface
-        self._parameters = [self._prepare(a) for a in interface.parameters]
-        self._results = [self._prepare(a) for a in interface.results]
+        self._parameters = [self._prepare(a, interface.sizes) for a in interface.parameters]
+        self._results = [self._prepare(a, interface.sizes) for a in interface.results]
         self._parameter_shapes = [size_function(a.shape, interface.sizes) for a in interface.parameters]
         self._result_shapes = [size_function(a.shape, interface.sizes) for a in interface.results]
         self._symbolic = bool(interface.sizes)
 
     @staticmethod
-    def _prepare(argument: Argument) -> _Parameter:
+    def _prepare(argument: Argument, sizes: Sequence[str]) -> _Parameter:
         scalar = SCALARS[argument.scalar]
         known = all(isinstance(d, int) for d in argument.shape)
         shape = tuple(int(d) for d in argument.shape) if known else None
-        return _Parameter(argument, scalar, scalar.dtype, argument.role == "scalar", shape)
+        below = None if argument.below is None else size_function((argument.below,), sizes)
+        return _Parameter(argument, scalar, scalar.dtype, argument.role == "scalar", shape, below)
 
     # ---- inputs ------------------------------------------------------------------------------------------------
 
@@ -77,12 +79,18 @@ class Arguments:
         ]
         solved: Mapping[str, int] = self._solve(values, sizes or {}) if self._symbolic or sizes else {}
         for value, parameter, shape_of in zip(values, self._parameters, self._parameter_shapes, strict=True):
+            if parameter.below is not None:
+                _check_indices(value, parameter, parameter.below(solved)[0])
             if parameter.by_value:
                 continue
             shape = parameter.shape if parameter.shape is not None else shape_of(solved)
             if value.shape != shape:
                 raise LaunchError(_wrong_shape(self.interface, parameter, value.shape, shape, solved))
         return Call(values, solved)
+
+    def bounds(self, call: Call) -> list[int | None]:
+        """What the indices in each parameter were seen to be below; None for what are no indices."""
+        return [None if p.below is None else p.below(call.sizes)[0] for p in self._parameters]
 
     def _solve(self, values: list[Any], given: Mapping[str, int]) -> Mapping[str, int]:
         interface = self.interface
@@ -194,11 +202,41 @@ def _array(value: Any, parameter: _Parameter) -> Any:
         return value
     array = value if type(value) is np.ndarray else _foreign(value, parameter.argument.name)
     if array.dtype != parameter.dtype:
-        if not parameter.argument.shape and array.ndim == 0 and not isinstance(value, np.ndarray):
+        if parameter.below is not None and array.dtype.kind in "iu":
+            array = _as_indices(array, parameter)
+        elif not parameter.argument.shape and array.ndim == 0 and not isinstance(value, np.ndarray):
             array = np.asarray(_scalar(value, parameter))
         else:
             _wrong_type(array, parameter)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _as_indices(array: Array, parameter: _Parameter) -> Array:
+    """Integers of any type as indices; those that the type for indices cannot hold are out of bounds anyway."""
+    converted = array.astype(parameter.dtype)
+    lost = converted != array
+    if lost.any():
+        raise LaunchError(f"argument {parameter.argument.name} has the index {array[lost][0]}, which is too large")
+    return converted
+
+
+def _check_indices(value: Any, parameter: _Parameter, below: int) -> None:
+    """Kernels read where they are told to: an index outside its bounds would be a read of other memory."""
+    name = parameter.argument.name
+    if isinstance(value, Resident):
+        if value.below is None or value.below > below:
+            raise LaunchError(
+                f"argument {name} lies on the device, and it is not known whether its indices are below {below}",
+                hint="upload it as an argument of this program, or pass the array itself",
+            )
+        return
+    array = np.asarray(value)
+    if array.size and not (array.min() >= 0 and array.max() < below):
+        wrong = array[(array < 0) | (array >= below)][0]
+        raise LaunchError(
+            f"argument {name} has the index {wrong}, but there are {below} elements",
+            hint=f"indices are 0 .. {below - 1}" if below else "there is nothing an index could name",
+        )
 
 
 def _wrong_type(array: Array | Resident, parameter: _Parameter) -> None:
@@ -298,7 +336,9 @@ def _scalar(value: Any, parameter: _Parameter) -> Any:
     if not isinstance(value, kinds) or (isinstance(value, bool) and scalar.kind is not Kind.BOOL):
         raise LaunchError(f"argument {name} is {value!r} ({type(value).__name__}), but the program takes {scalar}")
     if scalar.is_integer and not scalar.limits[0] <= value <= scalar.limits[1]:
-        raise LaunchError(f"argument {name} is {value}, which {scalar} cannot hold ({scalar.limits})")
+        raise LaunchError(
+            f"argument {name} is {value}, which {scalar} cannot hold ({scalar.limits[0]} .. {scalar.limits[1]})"
+        )
     return parameter.dtype.type(value)
 
 

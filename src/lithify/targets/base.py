@@ -25,13 +25,15 @@ class Argument:
     """A parameter or a result: its name, the name of its scalar type, and its shape.
 
     A dimension is an int, or in a symbolic kernel the text of an expression over the interface's sizes. `role` is that
-    of the buffer: "input", "scalar" (passed by value, shape ()) or "output".
+    of the buffer: "input", "scalar" (passed by value, shape ()) or "output". `below` is what indices are below: the
+    values of such a parameter are compared with it at every call, for code relies on it.
     """
 
     name: str
     scalar: str
     shape: tuple[Dim, ...]
     role: str
+    below: Dim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Interface:
         """The inverse of `as_data`."""
 
         def arguments(items: Sequence[Mapping[str, Any]]) -> tuple[Argument, ...]:
-            return tuple(Argument(i["name"], i["scalar"], tuple(i["shape"]), i["role"]) for i in items)
+            return tuple(Argument(i["name"], i["scalar"], tuple(i["shape"]), i["role"], i["below"]) for i in items)
 
         return Interface(
             data["name"],
@@ -84,10 +86,14 @@ class Interface:
 
 
 class Resident:
-    """An array that lies in a device's memory and stays there when it is passed as an argument."""
+    """An array that lies in a device's memory and stays there when it is passed as an argument.
+
+    Where it was given as indices, they were seen to be below `below`.
+    """
 
     shape: tuple[int, ...]
     dtype: Any  # NumPy's
+    below: int | None = None
 
 
 class Executable(ABC):
@@ -148,7 +154,8 @@ def interface_of(program: Program) -> Interface:
 
 
 def _argument(buffer: Buffer) -> Argument:
-    return Argument(buffer.name, buffer.scalar.name, tuple(size_text(e) for e in buffer.shape), buffer.role)
+    below = None if buffer.below is None else size_text(buffer.below)
+    return Argument(buffer.name, buffer.scalar.name, tuple(size_text(e) for e in buffer.shape), buffer.role, below)
 
 
 def _size_sources(program: Program) -> tuple[SizeSource, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -35,6 +35,7 @@ class DeviceArray(Resident):
     dtype: Any
     buffer: Any
     device: OpenCLDevice
+    below: int | None = None
 
 
 class _Kernel:
@@ -147,8 +148,8 @@ class OpenCLExecutable(Executable):
         """The arguments of a call with arrays in the device's memory, for calls and measurements that repeat."""
         call = self._arguments.check(arguments, sizes)
         return tuple(
-            self._resident(v) if isinstance(v, np.ndarray) and p.role != "scalar" else v
-            for v, p in zip(call.values, self.interface.parameters, strict=True)
+            replace(self._resident(v), below=below) if isinstance(v, np.ndarray) and p.role != "scalar" else v
+            for v, p, below in zip(call.values, self.interface.parameters, self._arguments.bounds(call), strict=True)
         )
 
     def time(self, arguments: Sequence[Any], repetitions: int) -> list[float]:
