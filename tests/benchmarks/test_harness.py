@@ -22,16 +22,17 @@ def test_runs_are_interleaved_and_the_order_turns() -> None:
     assert all(len(timing.rounds) == 3 for timing in timings.values())
 
 
-def test_short_calls_are_repeated_to_fill_a_sample() -> None:
-    count = 0
+def test_short_calls_are_repeated_to_fill_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, count = 0.0, 0
 
     def run() -> None:
-        nonlocal count
-        count += 1
-        time.sleep(1e-4)
+        nonlocal now, count
+        now, count = now + 1e-4, count + 1
 
-    compare({"run": run}, rounds=1, warm_up=0, sample_seconds=2e-3)
-    assert count > 2
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    (timing,) = compare({"run": run}, rounds=2, warm_up=1, sample_seconds=2e-3).values()
+    assert count == 1 + 1 + 2 * 20
+    assert timing.rounds == pytest.approx((1e-4, 1e-4))
 
 
 def test_device_times_are_taken_as_they_are_returned() -> None:

@@ -64,13 +64,10 @@ def test_integer_division_is_that_of_c() -> None:
         assert q == (-128 if (x, y) == (-128, -1) else math.trunc(x / y))
 
 
-def test_undefined_arithmetic_is_reported_with_its_place() -> None:
+def test_operators_are_total() -> None:
     term = b.map_(lambda x: b.op("div", b.const(1, i32), x), vector(3), SEQ, "m")
-    with pytest.raises(EvaluationError, match="division by zero") as caught:
-        evaluate(term, {"xs": np.array([1, 0, 2], np.int32)})
-    assert caught.value.where == "in map[seq] m > div"
-    with pytest.raises(EvaluationError, match="negative"):
-        evaluate(b.map_(lambda x: b.op("shl", x, x), vector(1)), {"xs": np.array([-1], np.int32)})
+    assert evaluate(term, {"xs": np.array([1, 0, 2], np.int32)}).tolist() == [1, 0, 0]
+    assert evaluate(b.map_(lambda x: b.op("shl", x, x), vector(1)), {"xs": np.array([-1], np.int32)}).tolist() == [0]
 
 
 def test_shifts() -> None:
@@ -124,7 +121,7 @@ def test_conversions() -> None:
         return evaluate(b.map_(lambda x: b.convert(scalar, x), vector(5, f32)), {"xs": xs}, exact=False).tolist()
 
     assert converted(i32) == [-2, 0, 0, 2, 300]
-    assert converted(u8) == [254, 0, 0, 2, 44]
+    assert converted(u8) == [0, 0, 0, 2, 255]
     assert converted(bool_) == [True] * 5
     assert converted(f16)[4] == float(np.float16(300.4))
     indices = b.generate(3, lambda i: b.convert(f32, i))

@@ -580,14 +580,6 @@ def test_arithmetic_is_exact_or_that_of_the_types() -> None:
     assert stored == [np.float16(wide)]
 
 
-def test_division_by_zero_is_located() -> None:
-    x, out = given("x", 2, scalar=i32), result(2, scalar=i32)
-    kernel = on_cpu(loop("i", 2, lambda i: (store(out, i, apply("div", number(1, i32), load(x, i))),)))
-    with pytest.raises(EvaluationError, match="division by zero") as caught:
-        run(program((x,), out, kernel), {"x": np.array([1, 0], np.int32)})
-    assert "i = 1" in str(caught.value)
-
-
 def test_conditionals_have_two_sides() -> None:
     out = result(6)
     kernel = on_groups(1, 6, lambda _g, i: (

@@ -12,7 +12,7 @@ import pytest
 
 from lithify.kernel import ir
 from lithify.lang.errors import LithifyError
-from lithify.lang.scalars import SCALARS, Scalar, f32, f64
+from lithify.lang.scalars import SCALARS, f32, f64
 from lithify.targets.c import CompileError, CTarget, compiler, find_compiler, write
 from lithify.targets.c.source import program_source
 from tests.targets.group_programs import CASES, Case, close

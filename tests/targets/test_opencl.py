@@ -11,7 +11,6 @@ from lithify.arith import as_variable, size, var
 from lithify.kernel import ir
 from lithify.lang.errors import LaunchError
 from lithify.lang.levels import OUT
-from lithify.lang.scalars import Scalar
 from lithify.targets.opencl import OpenCLExecutable, OpenCLTarget, select
 from tests.targets.group_programs import CASES, close, transpose
 from tests.targets.handmade import buffer, loop, program

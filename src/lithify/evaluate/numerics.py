@@ -98,7 +98,7 @@ def _remainder(a: Array, b: Array) -> Array:
 
 
 def _truncated(a: Array, b: Array) -> tuple[Array, Array]:
-    """Quotient truncated towards zero and remainder with the sign of a; both 0 where b is; least / -1 wraps to least."""
+    """Quotient truncated towards zero and remainder with the sign of a; both 0 where b is; least / -1 wraps."""
     zero = b == 0
     b = np.where(zero, np.ones_like(b), b)
     quotient = np.asarray(a // b)

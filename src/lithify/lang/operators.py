@@ -2,6 +2,18 @@
 
 Rules ask an operator what it *declares* (associative, commutative, neutral element, ...); nothing is assumed. Users
 declare their own operators, on tuples too (argmax, online softmax); those carry a definition in the language.
+
+Operators are total and mean the same in the evaluators and on every target:
+
+* Integers wrap around: add, sub, mul, neg, abs, shl, and the least value divided by -1.
+* Integer div and rem by zero give 0.
+* A shift by the width or more shifts everything out: shl gives 0, shr 0 or -1. A negative count is such a one.
+* min and max of a NaN and a number give the number (minNum and maxNum of IEEE 754-2008, C's fmin and fmax); which of
+  0 and -0 they give is not said. Their neutral elements are so for numbers: the least of nothing but NaN is one.
+* Conversion of floats to integers truncates towards zero, and saturates outside the type's range; NaN gives 0.
+  Conversion of integers to integers wraps. Complex to real takes the real part; to bool, anything but 0 is true.
+* The rest of floating point is IEEE 754's, results rounded to nearest even; the mathematical functions may differ in
+  the last places, and complex results that overflow on the way may differ.
 """
 
 from __future__ import annotations
@@ -150,10 +162,12 @@ _TABLE = (
     Operator("add", 2, _SAME, NUMBERS, "+", True, True, rounds=True, neutral=_const(0), inverse="sub", meaning="a + b"),
     Operator("sub", 2, _SAME, NUMBERS, "-", inverse="add", meaning="a - b"),
     Operator("mul", 2, _SAME, NUMBERS, "*", True, True, rounds=True, neutral=_const(1), meaning="a b"),
-    Operator("div", 2, _SAME, NUMBERS, "/", meaning="a / b; on integers truncated towards zero, as in C"),
-    Operator("rem", 2, _SAME, INTEGERS, "%", meaning="remainder of div, with the sign of a, as in C"),
-    Operator("min", 2, _SAME, ORDERED, None, True, True, True, neutral=_greatest, absorbing=_least, meaning="least"),
-    Operator("max", 2, _SAME, ORDERED, None, True, True, True, neutral=_least, absorbing=_greatest, meaning="largest"),
+    Operator("div", 2, _SAME, NUMBERS, "/", meaning="a / b; on integers truncated towards zero, 0 where b is 0"),
+    Operator("rem", 2, _SAME, INTEGERS, "%", meaning="a - b (a / b), with the sign of a; 0 where b is 0"),
+    Operator("min", 2, _SAME, ORDERED, None, True, True, True, neutral=_greatest, absorbing=_least,
+             meaning="the smaller; of a NaN and a number, the number"),
+    Operator("max", 2, _SAME, ORDERED, None, True, True, True, neutral=_least, absorbing=_greatest,
+             meaning="the larger; of a NaN and a number, the number"),
     Operator("pow", 2, _SAME, frozenset({Kind.FLOAT}), "^", meaning="a to the power b"),
     Operator("fma", 3, _SAME, frozenset({Kind.FLOAT}), meaning="a b + c, rounded once"),
     Operator("and", 2, _SAME, LOGICAL, "&&", True, True, True, neutral=_all_ones, absorbing=_zero_or_false,
@@ -162,8 +176,8 @@ _TABLE = (
              meaning="logical or; bitwise on integers"),
     Operator("xor", 2, _SAME, LOGICAL, None, True, True, neutral=_zero_or_false, inverse="xor",
              meaning="exclusive or; bitwise on integers"),
-    Operator("shl", 2, _SAME, INTEGERS, "<<", meaning="a 2^b, wrapped to the width"),
-    Operator("shr", 2, _SAME, INTEGERS, ">>>", meaning="floor(a / 2^b)"),
+    Operator("shl", 2, _SAME, INTEGERS, "<<", meaning="a 2^b, wrapped to the width; 0 where b is not below it"),
+    Operator("shr", 2, _SAME, INTEGERS, ">>>", meaning="floor(a / 2^b); 0 or -1 where b is not below the width"),
     Operator("neg", 1, _SAME, SIGNED_NUMBERS, meaning="-a"),
     Operator("abs", 1, _SAME, ORDERED, meaning="absolute value"),
     Operator("not", 1, _SAME, LOGICAL, meaning="logical not; bitwise on integers"),
@@ -182,7 +196,8 @@ _TABLE = (
     Operator("re", 1, Typing.PART, frozenset({Kind.COMPLEX}), meaning="real part"),
     Operator("im", 1, Typing.PART, frozenset({Kind.COMPLEX}), meaning="imaginary part"),
     Operator("conj", 1, _SAME, frozenset({Kind.COMPLEX}), meaning="complex conjugate"),
-    *(Operator(s.name, 1, Typing.CONVERT, ANY, target=s, meaning=f"conversion to {s.name}")
+    *(Operator(s.name, 1, Typing.CONVERT, ANY, target=s,
+               meaning=f"conversion to {s.name}" + ("; floats truncate and saturate, integers wrap" * s.is_integer))
       for s in SCALARS.values()),
 )  # fmt: skip
 
@@ -191,5 +206,5 @@ BY_SYMBOL: dict[str, Operator] = {operator.symbol: operator for operator in _TAB
 
 
 def convert_to(scalar: Scalar) -> Operator:
-    """The conversion to a scalar type: floats to integers truncate, integers wrap, as in C."""
+    """The conversion to a scalar type: floats to integers truncate and saturate, integers wrap."""
     return OPERATORS[scalar.name]

@@ -19,9 +19,11 @@ _INTEGER = {
     # 0 where the distance is not below the width
     "shl": "{t} shl_{s}({t} a, {t} b) {{ return ({w})b < {bits}u ? ({t})(({w})a << b) : 0; }}",
     # C leaves conversions of floats outside the type's range undefined; every comparison with NaN fails
-    **{f"{source}_to": f"{{t}} {source}_to_{{s}}({{{source}}} x) {{{{\n"
-       "  return x >= {beyond} ? {greatest} : x > {least} ? ({t})x : x == x ? {least} : 0;\n}}"
-       for source in ("f32", "f64")},
+    **{
+        f"{source}_to": f"{{t}} {source}_to_{{s}}({{{source}}} x) {{{{\n"
+        "  return x >= {beyond} ? {greatest} : x > {least} ? ({t})x : x == x ? {least} : 0;\n}}"
+        for source in ("f32", "f64")
+    },
 }
 _SIGNED = {
     # C leaves division by 0 undefined, and the least value by -1, which wraps around to itself

@@ -32,7 +32,8 @@ class VectorForms:
     """How vectors are written in a language that has them.
 
     `load` and `store` have {width} and {address}; `aligned` is the lvalue used when the address is known to be a
-    multiple of the vector's bytes, with {type} and {address}. `components` names the elements.
+    multiple of the vector's bytes, with {type} and {address}. `components` names the elements. `lane_by_lane` are
+    operators, with the type they are computed in, that are not applied to vectors although the language has them.
     """
 
     widths: tuple[int, ...]  # largest first
@@ -42,6 +43,7 @@ class VectorForms:
     components: str
     scalars: frozenset[Scalar]  # the types that statements on vectors may mention
     operations: Mapping[tuple[str, Kind], Template]
+    lane_by_lane: frozenset[tuple[str, Scalar]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

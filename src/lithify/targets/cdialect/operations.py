@@ -65,7 +65,7 @@ OPERATIONS: Operations = {
     ("and", BOOL): infix("&&", LOGIC),
     ("or", BOOL): infix("||", LOGIC),
     ("xor", BOOL): infix("!=", EQUALITY),
-    ("not", BOOL): prefix("!"),
+    ("not", BOOL): Template("!{0}", LOGIC, (PRIMARY,)),  # compilers warn of `!a == b`
     # floating point
     ("add", FLOAT): infix("+", PLUS),
     ("sub", FLOAT): infix("-", PLUS),

@@ -433,6 +433,8 @@ def _is_vector_value(value: Value, forms: VectorForms) -> bool:
         key = (value.operator.name, value.operands[0].scalar.kind)
         if key not in forms.operations and (key not in OPERATIONS or OPERATIONS[key].auxiliary is not None):
             return False
+        if (value.operator.name, computed(value.operands[0].scalar)) in forms.lane_by_lane:
+            return False
     if isinstance(value, Apply) and value.operator.typing is Typing.CONVERT:  # double rounding, see ValuePrinter
         return not (is_rounded(value.scalar) and value.operands[0].scalar.bits == 64)
     return True

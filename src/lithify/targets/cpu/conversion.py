@@ -129,10 +129,7 @@ Parts = tuple[Value, ...]
 
 
 def convert(parts: Parts, source: Scalar, target: Scalar, b: Builder) -> Parts:
-    """A value (its parts) as another scalar type: floats to integers truncate, integers wrap, as in C.
-
-    Floats outside the integer type's range saturate and NaN becomes 0. Complex to real drops the imaginary part.
-    """
+    """A value (its parts) as another scalar type, with the meaning of `lang.operators`."""
     if source is target:
         return parts
     if target.is_complex:
