@@ -40,20 +40,20 @@ GPU = tuple(map(L, ("group0", "group1", "item0", "item1", "global0", "global1", 
 
 def levels_may_nest(outer: Level, inner: Level) -> bool:
     if inner.name in ("seq", "unroll"):
-        return outer.name != "warp"  # then no lane writes
+        return True  # below a warp its first lane writes alone
     if outer.name in ("seq", "unroll"):
-        return inner.name not in ("par", "group", "global", "warp")
+        return inner.name not in ("par", "group", "global")
     if outer.name == "vec" or inner.name == "par":
         return False
     if inner.name == "vec":
-        return outer.name != "warp"
+        return True
     if outer.name == "par":
         return False
     dims_differ = None not in (outer.dim, inner.dim) and outer.dim != inner.dim
     if outer.name == inner.name:
         return dims_differ
     if outer.name == "group":
-        return inner.name in ("item", "lane")
+        return inner.name in ("item", "lane", "warp")
     return outer.name == "warp" and inner.name == "lane"
 
 
@@ -61,10 +61,7 @@ def levels_may_nest(outer: Level, inner: Level) -> bool:
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 70])
 def test_one_level(level: Level, size: int) -> None:
     scaled = map_(lambda e: mul(param("a", f32), e), vector("x", size), level)
-    if level.name == "warp":
-        rejected(scaled, "every lane would write the same element of out")
-    else:
-        check(scaled)
+    check(scaled)  # at the level warp the first lane of each writes
 
 
 @pytest.mark.parametrize(("outer", "inner"), list(itertools.product((*CPU, *GPU), repeat=2)), ids=str)

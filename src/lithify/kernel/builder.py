@@ -407,7 +407,7 @@ class Translator:
         if place.impossible:
             return
         buffer, index = place.leaf_buffers[0], place.index + place.suffix
-        self._check_owned(term, buffer)
+        guard = place.guard + self._first_alone(term, buffer)
         if isinstance(value, Expr):
             value = index_value(value, buffer.scalar)
         assert isinstance(value, ir.Value), value
@@ -418,25 +418,23 @@ class Translator:
                 raise self.rejected(
                     term, "the lanes of a vector cannot update one element atomically", "use seq or par"
                 )
-            self.emit(ir.AtomicUpdate(place.atomic, buffer, index, value, place.guard))
+            self.emit(ir.AtomicUpdate(place.atomic, buffer, index, value, guard))
         else:
-            self.emit(ir.Store(buffer, index, value, place.guard))
+            self.emit(ir.Store(buffer, index, value, guard))
 
-    def _check_owned(self, term: Term, buffer: ir.Buffer) -> None:
+    def _first_alone(self, term: Term, buffer: ir.Buffer) -> ir.Guard:
+        """What all work-items (or groups) of a launch would write to one shared element, the first writes alone."""
         scope = self.scope
         owner = self.owner.get(buffer)
         if owner is not None and owner is not scope:
             raise self.rejected(term, f"{buffer} belongs to another kernel", "keep it on the heap")
         if not scope.hardware.present or buffer.memory.name not in ("local", "heap"):
-            return
+            return ()
         local = buffer.memory.name == "local"
         needed = scope.hardware.item_variables() if local else scope.hardware.all_variables()
         missing = needed - scope.owned
-        if missing:
-            names = " and ".join(sorted(v.name for v in missing))
-            raise self.rejected(
-                term, f"every {names} would write the same element of {buffer} ({buffer.memory} memory)",
-                "let a map at that level write it, for example a copy of one element")  # fmt: skip
+        formulas = {scope.hardware.index[level] for level, v in scope.hardware.variables.items() if v in missing}
+        return tuple([-formula for formula in sorted(formulas, key=str)])
 
 
 _WORK = frozenset({"op", "reduce", "pipe", "iterate", "to"})
