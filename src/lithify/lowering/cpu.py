@@ -9,7 +9,7 @@ from __future__ import annotations
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
-from lithify.lowering import stages
+from lithify.lowering import rearrangement, stages
 from lithify.lowering.facts import (
     body_work,
     element_of,
@@ -45,6 +45,8 @@ PIECES = 8
 ANY_PIECE = 4_096
 # Vectors that a reduction accumulates into at the same time: additions take about four cycles, two start in one.
 ACCUMULATORS = 8
+# Elements along a side of a tile that is copied through registers.
+WIDEST_TILE = 16
 # What a loop body may keep in private memory; more goes to memory of the thread.
 PRIVATE_BYTES = 2_048
 
@@ -223,6 +225,10 @@ class CpuStrategist(Strategist):
         n, lanes = length_of(xs), self.model.vector_width(max(scalar_bits(xs.type), default=32))
         spread = not nest and self.spreads(elements(xs.type))
         if not is_scalar(element_of(xs)):
+            level = self.parallel if spread else SEQ
+            tiles = None if nest else rearrangement.tiles(program, path, min(lanes, WIDEST_TILE), level)
+            if tiles is not None:
+                return Choice(path, tiles)
             straight = n <= 8 and elements(xs.type) <= 256
             return Choice(path, copy_loop(self.parallel if spread else UNROLL if straight else SEQ))
         if VEC in nest or n < lanes or not is_constant(xs):

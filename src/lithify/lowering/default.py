@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from lithify.lang.errors import LithifyError, RewriteFailed
 from lithify.lang.levels import PAR
-from lithify.lang.term import Term, subterms
+from lithify.lang.term import Term
 from lithify.lowering.cpu import CpuStrategist
 from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
 from lithify.lowering.opencl_cpu import OpenClCpuStrategist
-from lithify.lowering.plain import PlainStrategist
+from lithify.lowering.plain import plain_kernels
 from lithify.lowering.reduction import VERSIONS, Version
 from lithify.lowering.strategist import Strategist
 from lithify.machine import DeviceModel
@@ -67,11 +67,7 @@ def strategist_for(model: DeviceModel) -> Callable[[DeviceModel, Loops], Strateg
 
 def loops_of(program: Term) -> Loops:
     """How the program's loops walk through memory; nothing is known where it cannot be lowered plainly."""
-    from lithify.kernel.translate import translate
-
     try:
-        plain = PlainStrategist().settle(Derivation(program)).term
-        parameters = sorted((t for t in subterms(plain) if t.kind == "param"), key=lambda t: str(t["name"]))
-        return Loops(translate(plain, parameters, passes=()))
+        return Loops(plain_kernels(program))
     except LithifyError:
         return Loops(None)

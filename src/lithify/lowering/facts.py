@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithify.lang.algebra import algebra_of
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, subterms
+from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.needs import has_loops, has_work, is_lazy, is_scalar
 from lithify.lowering.work import body_of, length_of, work
@@ -41,6 +41,25 @@ def has_lanes(r: Term) -> bool:
     """May a reduction be split into sums side by side: is it associative and commutative, with a neutral element?"""
     algebra = algebra_of(r.args[0])
     return algebra.associative and algebra.commutative and algebra.neutral is not None
+
+
+def accumulates_in_place(r: Term) -> bool:
+    """Is each new element of an accumulator that is an array made of the old element at its place alone?
+
+    So it is where the step is `map f acc` or `map f (zip acc ..)`, and nothing else in it reads the accumulator.
+    """
+    body = r.args[0].args[0].args[0]
+    return _in_place(body, 1)
+
+
+def _in_place(body: Term, accumulator: int) -> bool:
+    if accumulator not in dangling(body) or (body.kind == "bound" and body["index"] == accumulator):
+        return True
+    if body.kind != "map" or accumulator + 1 in dangling(body.args[0].args[0]):
+        return False
+    xs = body.args[1]
+    parts = xs.args if xs.kind == "zip" else (xs,)
+    return all(accumulator not in dangling(p) or (p.kind == "bound" and p["index"] == accumulator) for p in parts)
 
 
 def is_long_sum(t: Term) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from lithify.lang.levels import OUT, Level, LevelKind, Memory
+from lithify.lang.levels import HEAP, OUT, Level, LevelKind, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -28,6 +28,7 @@ class Lack(Enum):
     LEVEL = "a map that writes has no level"
     REDUCTION = "a reduction or scan has no level"
     COPY = "an array is handed on as a result, with no loop that writes it"
+    COMPONENTS = "a tuple of arrays is handed on as a result as it stands"
     MEMORY = "a computed array is read several times, or by a loop of its own, and has no memory"
     BINDING = "an array, or what loops outside of all others compute, is bound by let and has no memory"
     SHARING = "a computed element, an array, is used several times by the function that is mapped over it"
@@ -221,7 +222,7 @@ class Search:
         if kind in ("pipe", "instr"):
             found = (self._read(a, (*path, i), nest, shared=False) for i, a in enumerate(t.args) if a.kind != "lambda")
             return next((need for need in found if need is not None), None)
-        return Need(Lack.COPY, path, t, nest)
+        return Need(Lack.COMPONENTS if isinstance(t.type, Tuple) else Lack.COPY, path, t, nest)
 
     def _parts(self, t: Term, path: Path, nest: Nest) -> Need | None:
         found = (self._write(child, (*path, i), nest) for i, child in enumerate(t.args))
@@ -243,6 +244,7 @@ class Search:
         if is_scalar(initial.type):
             need = self._read(initial, (*path, 1), nest, shared=False)
         else:
+            nest = nest if t["memory"] in (None, OUT, HEAP) else (*nest, t["memory"])
             need = self._write(initial, (*path, 1), nest)
         body = function.args[0].args[0]
         inside = (*nest, t["level"])

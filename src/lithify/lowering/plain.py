@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from lithify.kernel import ir
 from lithify.lang.levels import HEAP, PRIVATE, SEQ, THREAD, Memory
-from lithify.lang.term import Term
+from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Type
 from lithify.lowering.needs import Need, Nest
 from lithify.lowering.strategist import Choice, Strategist
+from lithify.rewrite import Derivation
 from lithify.rules.lowering import copy_loop
 from lithify.rules.parallel import map_level
+
+
+def plain_kernels(program: Term) -> ir.Program:
+    """The program's plainest kernels. Raises LithifyError where it cannot be lowered plainly."""
+    from lithify.kernel.translate import translate
+
+    plain = PlainStrategist().settle(Derivation(program)).term
+    parameters = sorted((t for t in subterms(plain) if t.kind == "param"), key=lambda t: str(t["name"]))
+    return translate(plain, parameters, passes=())
 
 
 class PlainStrategist(Strategist):

@@ -38,7 +38,7 @@ def next_step(m: Term, model: DeviceModel) -> tuple[Path, Strategy] | None:
     if is_scalar(_row(m.type)) or not has_work(xs) or not is_constant(m):
         return None
     in_tiles = _is_part(m, "block")
-    if xs.kind == "split" and in_tiles:
+    if xs.kind == "split" and in_tiles and xs.args[0].kind == "slide":
         return (1,), slide_split
     if xs.kind in ("take", "drop") and xs.args[0].kind == "slide" and _is_part(m, "first", "rest"):
         return (1,), take_slide if xs.kind == "take" else drop_slide

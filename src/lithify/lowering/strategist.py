@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import PRIVATE, SEQ, UNROLL, Memory
 from lithify.lang.term import Term
-from lithify.lang.types import Type
-from lithify.lowering.facts import LONGEST_UNROLLED, body_work, computes_rows, element_of
+from lithify.lang.types import Array, Type, shape_of
+from lithify.lowering.facts import LONGEST_UNROLLED, accumulates_in_place, body_work, computes_rows, element_of
 from lithify.lowering.needs import Need, Nest, Path, Search, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.work import is_constant, length_of
 from lithify.rewrite import Derivation, Strategy, at
 from lithify.rules.algorithmic import iterate_unroll, let_inline
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
-from lithify.rules.lowering import bind_memory, fuse_named, fuse_stored, reduce_fuse_named, to_memory
-from lithify.rules.memory import drop_store
+from lithify.rules.lowering import bind_memory, by_components, fuse_named, fuse_stored, reduce_fuse_named, to_memory
+from lithify.rules.memory import double_buffer, drop_store
 from lithify.rules.parallel import reduce_level, scan_level
 
 # More steps than any program of sensible size needs: a strategist that goes on for ever is a defect of ours.
@@ -102,7 +102,10 @@ class Strategist(ABC):
         if r.kind == "scan":
             return Choice(path, scan_level(level, PRIVATE))
         memory = PRIVATE if is_scalar(r.type) else self.memory_for(r.type, (*nest, level))
-        return Choice(path, reduce_level(level, memory))
+        chosen: Strategy = reduce_level(level, memory)
+        if isinstance(r.type, Array) and not accumulates_in_place(r):
+            chosen = chosen >> double_buffer(memory, (SEQ,) * len(shape_of(r.type)[0]))
+        return Choice(path, chosen)
 
     def memory(self, need: Need, program: Term) -> Choice:
         """For a computed array that is read and has no memory."""
@@ -119,6 +122,10 @@ class Strategist(ABC):
         """For a function that uses a computed element several times."""
         last = len(need.term.args) - 1
         return Choice((*need.path, last), to_memory(self.memory_for(need.term.args[last].type, need.nest)))
+
+    def components(self, need: Need, program: Term) -> Choice:
+        """For a tuple of arrays that is a result as it stands: each component by itself."""
+        return Choice(need.path, by_components)
 
     def result(self, need: Need, program: Term) -> Choice:
         """For memory of the whole device where the result is written anyway: the slides' toGlobal at the result."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from lithify.lang.levels import HEAP, PRIVATE, SEQ, Level
-from lithify.rewrite.rule import Example, rule
+from lithify.lang.build import proj, tuple_
+from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level
+from lithify.lang.term import Term
+from lithify.lang.types import Tuple
+from lithify.rewrite.rule import Example, code_rule, rule
+from lithify.rewrite.strategy import Context
 
 GROUP, ITEM = Level("group"), Level("item")  # for the examples
 
@@ -49,6 +53,52 @@ copy_vectors_rest = rule(
     when=["w >= 1"],
     examples=[Example("λ (xs : 7.f32). reorder reverse xs", (SEQ, 4, SEQ))],
     law="copy-vectors for any length: what is left over is copied by a loop of its own.",
+)
+
+copy_parts = rule(
+    "copy-parts",
+    "xs -> concat (take n xs) (drop n xs)",
+    parameters="n",
+    when=["array xs", "n >= 0", "n <= length xs"],
+    examples=[Example("λ (xs : 8.f32). reorder reverse xs", (6,))],
+    law="The first elements, then the others, each to be copied in its own way.",
+)
+
+exchange = rule(
+    "exchange",
+    "X -> transpose (transpose X)",
+    when=["width X >= 0"],
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A")],
+    law="Columns first; they are put back as they were.",
+)
+
+exchange_inside = rule(
+    "exchange-inside",
+    "X -> map (λr. transpose r) (map (λr. transpose r) X)",
+    when=["width X >= 0"],
+    examples=[Example("λ (A : 2.4.6.f32). reorder reverse A")],
+    law="exchange for each element.",
+)
+
+copy_exchanged = rule(
+    "copy-exchanged",
+    "X -> transpose (map[level] (λx. x) (transpose X))",
+    parameters="level",
+    when=["width X >= 0"],
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ,))],
+    law="copy-loop along the second dimension.",
+)
+
+copy_tiles = rule(
+    "copy-tiles",
+    """X -> join (map[level] (λrows. transpose (join (map[seq] (λtile.
+             let t = to[memory] (copy[levels] tile) in transpose (copy[levels] (transpose t)))
+           (split w (transpose rows))))) (split w X))""",
+    parameters="level w memory levels",
+    when=["w | length X", "w | width X"],
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (UNROLL, VEC)))],
+    law="""A copy of a matrix in squares: each is copied column by column to a memory, and from there row by row. So both
+    sides meet neighbours in memory where X is read along its columns.""",
 )
 
 fuse_named = rule(
@@ -134,3 +184,18 @@ drop_slide = rule(
     examples=[Example("λ (xs : 8.f32). drop 4 (slide 3 1 xs)")],
     law="The windows after the first are the windows of the elements after the first.",
 )
+
+
+@code_rule(
+    "by-components",
+    "e -> (e.0, e.1)",
+    kinds="param bound proj const reduce let iterate at op",
+    examples=[Example("λ (p : (8.f32, 4.f32)). p")],
+    law="A tuple is the tuple of its components.",
+)
+def by_components(term: Term, context: Context) -> Term | None:
+    """A tuple may have any number of components, the notation says one number."""
+    del context
+    if not isinstance(term.type, Tuple):
+        return None
+    return tuple_(*[proj(i, term) for i in range(len(term.type.items))])
