@@ -7,6 +7,7 @@ from dataclasses import replace
 from lithify.arith import Expr
 from lithify.kernel import ir
 from lithify.kernel.builder import KernelScope, Translator, reads, writes
+from lithify.kernel.exchange import missing_exchange
 from lithify.kernel.hardware import plan_launch, within_one_item
 from lithify.kernel.places import Acceptor, Environment, Place, Readable, ViewAcceptor
 from lithify.kernel.translate_read import array
@@ -53,7 +54,11 @@ def write_kernel(tr: Translator, root: Term, value: Term, acceptor: Acceptor, en
     tr.scope = outer
     if scope.block:
         _check_crossing(tr, root, scope)
-        tr.kernels.append(_finished(tr, scope))
+        kernel = _finished(tr, scope)
+        missing = missing_exchange(kernel)
+        if missing is not None:
+            raise tr.rejected(root, missing, "go through local memory: to[local] (copy ..), or let each read its own")
+        tr.kernels.append(kernel)
 
 
 def _check_crossing(tr: Translator, root: Term, scope: KernelScope) -> None:
