@@ -16,7 +16,7 @@ from lithify.lang.elaborate import elaborate
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.levels import LOCAL, SEQ, Level, Memory
 from lithify.lang.scalars import bool_, f32, f64, i32
-from lithify.lang.term import Term, abstract
+from lithify.lang.term import Term, abstract, size_of
 from lithify.lang.types import Index, array
 
 XS, YS = np.arange(12.0) - 3, np.arange(12.0) ** 2
@@ -306,12 +306,16 @@ def test_deep_nesting_is_linear() -> None:
 
 def test_nesting_that_is_too_deep_is_an_error() -> None:
     with pytest.raises(ParseError, match="nested too deeply"):
-        parse_expression("(" * 2000 + "x" + ")" * 2000)
+        parse_expression("(" * 50_000 + "x" + ")" * 50_000)
+    with pytest.raises(LithifyError, match="nested too deeply"):
+        term("a" + " + a" * 50_000)
+
+
+def test_programs_may_nest_deeply() -> None:
+    assert parse_expression("(" * 2000 + "x" + ")" * 2000) == parse_expression("x")
     lets = " in ".join(f"let x{i + 1} = x{i} * x{i}" for i in range(110))
-    with pytest.raises(LithifyError, match="nested too deeply"):
-        read_text(f"p = λ x0. {lets} in x110" + " + 1" * 200)["p"].elaborate([f64])
-    with pytest.raises(LithifyError, match="nested too deeply"):
-        term("a" + " + a" * 2000)
+    read_text(f"p = λ x0. {lets} in x110" + " + 1" * 200)["p"].elaborate([f64])
+    assert size_of(term("a" + " + a" * 2000)) == 2001
 
 
 def test_errors_of_built_terms_have_no_place() -> None:

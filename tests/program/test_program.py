@@ -337,3 +337,10 @@ def test_check_executes_every_level(programs: lf.Module) -> None:
     assert len(found.levels) == 4
     assert all(level.right for level in found.levels)
     assert "ok" in str(found)
+
+
+@pytest.mark.parametrize("body", ["map (λx. " + "x + " * 600 + "x) xs", "map (+ 1)" + " . map (+ 1)" * 300])
+def test_programs_that_nest_deeply(body: str) -> None:
+    xs = np.arange(4, dtype=np.int32)
+    expected = xs * 601 if body.endswith("xs") else xs + 301
+    np.testing.assert_array_equal(lf.parse(f"f {'xs' if body.endswith('xs') else ''} = {body}")["f"](xs), expected)

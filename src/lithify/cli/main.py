@@ -44,6 +44,11 @@ def run(arguments: list[str]) -> int:
             raise
         show_error(f"there is not enough memory: {error}", None, "make the arguments smaller")
         return BAD_INPUT
+    except RecursionError:
+        if _debugging():
+            raise
+        show_error("the program is nested too deeply", None, "write the repetition as a map, reduce or iterate")
+        return BAD_INPUT
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

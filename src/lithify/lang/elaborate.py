@@ -16,6 +16,7 @@ from lithify.lang import build, prelude
 from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
 from lithify.lang.coerce import as_term, call, call_with_element, components, operate, operator_function
+from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.notation import builtin, names
 from lithify.lang.operators import BY_SYMBOL, OPERATORS
@@ -63,10 +64,9 @@ def elaborate(
     `attributes` binds names of levels and memories in `map[..]`, and the first parts of labels in `map@..`. Free names
     in size position are size variables. Raises ParseError for unknown names and TypeMismatch, located in the text.
     """
-    elaborator = Elaborator(sizes, attributes)
     scope: Scope = {name: as_value(value) for name, value in (environment or {}).items()}
     try:
-        return elaborator.value(expression, scope)
+        return deeply(lambda: Elaborator(sizes, attributes).value(expression, scope))
     except RecursionError:
         raise too_deep() from None
 
@@ -101,11 +101,6 @@ def python_function(function: Callable[..., Term]) -> FunctionValue:
     arity = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
     name = getattr(function, "__name__", "function")
     return FunctionValue(name, arity, lambda *arguments: function(*[as_term(a) for a in arguments]))
-
-
-def too_deep() -> TypeMismatch:
-    """The error of a program that nests more deeply than it can be followed."""
-    return TypeMismatch("nested too deeply", hint="write the repetition as a map, reduce or iterate")
 
 
 class Sizes:

@@ -17,7 +17,8 @@ from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
 from lithify.lang.coerce import as_term, call, lambda_of, operate
-from lithify.lang.elaborate import Elaborator, too_deep
+from lithify.lang.depth import deeply, too_deep
+from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator, Typing
 from lithify.lang.parser import parse
@@ -169,11 +170,15 @@ class Definition:
         Without types the parameters' annotations are used, and the sizes that they name are symbolic. `sizes` gives
         free sizes. Raises ParseError, TypeMismatch, UnboundSize.
         """
+        try:
+            return deeply(self._with_sizes, arguments, sizes)
+        except RecursionError:
+            raise too_deep().located(str(self.syntax.span)) from None
+
+    def _with_sizes(self, arguments: Sequence[Type] | Mapping[str, Type] | None, sizes: Sizes | None) -> Elaborated:
         elaborator = Elaborator(sizes)
         try:
             return self._elaborate(elaborator, arguments)
-        except RecursionError:
-            raise too_deep().located(str(self.syntax.span)) from None
         except TypeMismatch as error:
             if elaborator.sizes.unbound:
                 raise self._unbound(elaborator) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
+from lithify.lang.depth import deeply
 from lithify.lang.errors import ParseError
 from lithify.lang.lexer import (
     ATTRIBUTED,
@@ -91,8 +92,13 @@ _T = TypeVar("_T")
 
 def _whole(text: str | Source, name: str, nonterminal: Callable[[Parser], _T]) -> _T:
     parser = Parser(Source(text, name) if isinstance(text, str) else text)
+
+    def read() -> _T:
+        parser.position = 0
+        return nonterminal(parser)
+
     try:
-        result = nonterminal(parser)
+        result = deeply(read)
     except RecursionError:
         parser.fail("nested too deeply")
     parser.expect_end()

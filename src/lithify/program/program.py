@@ -214,9 +214,10 @@ class Program:
 
     def check(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Check:
         """Execute every level of the compilation on small data and compare (see `Check`)."""
+        from lithify.lang.depth import deeply
         from lithify.program.check import check
 
-        return check(self, self._ordered(arguments, named), sizes)
+        return deeply(check, self, self._ordered(arguments, named), sizes)
 
 
 def program(function: Callable[..., Any]) -> Program:

@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lithify.arith import ArithError
+from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import TypeMismatch
 from lithify.program.arguments import Described, Structure, flatten, nest, returner, structure_of
 from lithify.program.sources import Sizes, Source
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
     from lithify.targets.base import Executable
 
 Run = Callable[[tuple[Any, ...], Any], Any]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _deeply(step: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """A step of the way, with room for programs that nest deeply."""
+    try:
+        return deeply(step, *args, **kwargs)
+    except RecursionError:
+        raise too_deep() from None
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ class Specialisation:
     def elaborated(self) -> Elaborated:
         """Level 1: the program. Raises TypeMismatch, UnboundSize, ParseError."""
         try:
-            return self.source.elaborate(self.described, self.sizes)
+            return _deeply(self.source.elaborate, self.described, self.sizes)
         except ArithError as error:  # a size of 0 or less where there cannot be one
             raise TypeMismatch(f"{self.source.name}: {error}") from error
 
@@ -82,7 +93,8 @@ class Specialisation:
     def _lower(self, check: bool) -> Lowered:
         from lithify.lowering import lower
 
-        return lower(self.elaborated.term, self.device.model, check=check, strategy=self.strategy)
+        term = self.elaborated.term
+        return _deeply(lower, term, self.device.model, check=check, strategy=self.strategy)
 
     @cached_property
     def kernels(self) -> KernelProgram:
@@ -90,25 +102,26 @@ class Specialisation:
         from lithify.kernel.translate import translate
 
         name = "".join(c if c.isalnum() and c.isascii() else "_" for c in self.source.name)
-        return translate(self.lowered.term, self.elaborated.parameters, name=name, device=self.device.model)
+        term, parameters = self.lowered.term, self.elaborated.parameters
+        return _deeply(translate, term, parameters, name=name, device=self.device.model)
 
     @cached_property
     def text(self) -> str:
         """Level 4: the source text for the device's compiler."""
-        return self.device.target.source(self.kernels)
+        return _deeply(self.device.target.source, self.kernels)
 
     @cached_property
     def compiled(self) -> Compiled:
         """Level 5: compiled; from the disk cache when any process has compiled the same before."""
         from lithify.targets.cache import CACHE
 
-        target, key = self.device.target, self._key()
+        target, key = self.device.target, _deeply(self._key)
         stored = CACHE.get(key)
         if stored is not None:
             length = int.from_bytes(stored[:8], "little")
             head = json.loads(stored[8 : 8 + length])
             return Compiled(target.load(stored[8 + length :]), head["result"])
-        executable = target.compile(self.kernels)
+        executable = _deeply(target.compile, self.kernels)
         head = {"result": structure_of(self.elaborated.term.type)}
         text = json.dumps(head).encode()
         CACHE.put(key, len(text).to_bytes(8, "little") + text + executable.serialize())
