@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lithify.lang.algebra import algebra_of
+from lithify.lang.build import param, tuple_
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, dangling, subterms
+from lithify.lang.term import Term, apply, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.needs import has_loops, has_work, is_lazy, is_scalar
 from lithify.lowering.work import body_of, length_of, work
@@ -46,20 +47,29 @@ def has_lanes(r: Term) -> bool:
 def accumulates_in_place(r: Term) -> bool:
     """Is each new element of an accumulator that is an array made of the old element at its place alone?
 
-    So it is where the step is `map f acc` or `map f (zip acc ..)`, and nothing else in it reads the accumulator.
+    So it is where the step is `map f acc` or `map f (zip acc ..)`, in every dimension, and nothing else in it reads the
+    accumulator.
     """
-    body = r.args[0].args[0].args[0]
-    return _in_place(body, 1)
+    accumulator = param("_accumulator", r.type)
+    element = param("_element", element_of(r.args[2]))
+    return _in_place(apply(r.args[0], accumulator, element), accumulator)
 
 
-def _in_place(body: Term, accumulator: int) -> bool:
-    if accumulator not in dangling(body) or (body.kind == "bound" and body["index"] == accumulator):
+def _in_place(body: Term, accumulator: Term) -> bool:
+    name = accumulator["name"]
+    if body is accumulator or name not in body.parameters or is_scalar(accumulator.type):
         return True
-    if body.kind != "map" or accumulator + 1 in dangling(body.args[0].args[0]):
+    if body.kind != "map" or name in body.args[0].parameters:
         return False
     xs = body.args[1]
-    parts = xs.args if xs.kind == "zip" else (xs,)
-    return all(accumulator not in dangling(p) or (p.kind == "bound" and p["index"] == accumulator) for p in parts)
+    sources = xs.args if xs.kind == "zip" else (xs,)
+    if any(name in source.parameters and source is not accumulator for source in sources):
+        return False
+    elements = [
+        param(name if source is accumulator else f"_{i}", element_of(source)) for i, source in enumerate(sources)
+    ]
+    inner = apply(body.args[0], tuple_(*elements) if xs.kind == "zip" else elements[0])
+    return all(_in_place(inner, e) for e, source in zip(elements, sources, strict=True) if source is accumulator)
 
 
 def is_long_sum(t: Term) -> bool:

@@ -112,7 +112,7 @@ class GpuStrategist(Strategist):
         r, path, nest = need.term, need.path, need.nest
         n = length_of(r.args[-1])
         names = {level.name for level in nest}
-        if not nest and r.kind == "reduce" and has_loops(r.args[1]):
+        if not nest and r.kind == "reduce" and is_scalar(r.type) and has_loops(r.args[1]):
             return Choice(path, name_initial)
         if r.kind == "reduce" and is_scalar(r.type) and has_lanes(r):
             if not nest and n > ITEMS * LAST_SUMS * 4:

@@ -203,7 +203,7 @@ class Search:
             body = t.args[0].args[0]
             return self._elements(t, path, nest) or self._write(body, (*path, 0, 0), (*nest, t["level"]))
         if kind == "reduce" and t["level"] is not None and t["memory"] != OUT:
-            return Need(Lack.COPY, path, t, nest)
+            return Need(Lack.COMPONENTS if isinstance(t.type, Tuple) else Lack.COPY, path, t, nest)
         if kind in ("reduce", "scan"):
             return self._reduction(t, path, nest)
         if kind == "to":
@@ -241,7 +241,7 @@ class Search:
         if t["level"] is None:
             return Need(Lack.REDUCTION, path, t, nest)
         function, initial, _ = t.args
-        if is_scalar(initial.type):
+        if is_scalar(initial.type) or (t.kind == "scan" and t["memory"] == OUT):
             need = self._read(initial, (*path, 1), nest, shared=False)
         else:
             nest = nest if t["memory"] in (None, OUT, HEAP) else (*nest, t["memory"])
@@ -286,11 +286,11 @@ class Search:
         if kind == "to":
             return self._stored(t, path, nest)
         if kind == "let":
-            return self._let(t, path, nest, partial(self._read, shared=False))
+            return self._let(t, path, nest, partial(self._read, shared=shared))
         if kind == "iterate":
             return Need(Lack.ITERATION, path, t, nest)
         if kind == "generate":
             return self._read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
-        repeats = shared or kind in _REPEATING
+        repeats = shared or kind in _REPEATING or (kind == "array" and not is_scalar(t.args[0].type))
         found = (self._read(child, (*path, i), nest, shared=repeats) for i, child in enumerate(t.args))
         return next((need for need in found if need is not None), None)

@@ -40,7 +40,7 @@ class OpenClCpuStrategist(CpuStrategist):
         r = need.term
         if need.nest or r.kind != "reduce":
             return super().reduction(need, program)
-        if has_loops(r.args[1]):
+        if is_scalar(r.type) and has_loops(r.args[1]):
             return Choice(need.path, name_initial)
         long = length_of(r.args[2]) >= 4 * self.model.cores * PIECES * self._lanes(r)
         if is_scalar(r.type) and has_lanes(r) and long:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from lithify.lang.errors import RewriteFailed
-from lithify.lang.levels import PRIVATE, SEQ, UNROLL, Memory
+from lithify.lang.levels import OUT, PRIVATE, SEQ, UNROLL, Memory
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type, shape_of
 from lithify.lowering.facts import LONGEST_UNROLLED, accumulates_in_place, body_work, computes_rows, element_of
@@ -100,7 +100,7 @@ class Strategist(ABC):
         straight = n <= LONGEST_UNROLLED and n * body_work(r) <= self.unrolled_work
         level = UNROLL if is_constant(xs) and (straight or n <= 2) else SEQ
         if r.kind == "scan":
-            return Choice(path, scan_level(level, PRIVATE))
+            return Choice(path, scan_level(level, PRIVATE if is_scalar(element_of(r)) else OUT))
         memory = PRIVATE if is_scalar(r.type) else self.memory_for(r.type, (*nest, level))
         chosen: Strategy = reduce_level(level, memory)
         if isinstance(r.type, Array) and not accumulates_in_place(r):
