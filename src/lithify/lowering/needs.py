@@ -30,7 +30,7 @@ class Lack(Enum):
     COPY = "an array is handed on as a result, with no loop that writes it"
     COMPONENTS = "a tuple of arrays is handed on as a result as it stands"
     MEMORY = "a computed array is read several times, or by a loop of its own, and has no memory"
-    BINDING = "an array, or what loops outside of all others compute, is bound by let and has no memory"
+    BINDING = "an array, or a scalar outside of all loops, is bound by let and has no memory"
     SHARING = "a computed element, an array, is used several times by the function that is mapped over it"
     RESULT = "memory of the whole device inside a parallel loop, for what is written to the result anyway"
     ITERATION = "an iteration is not expanded"
@@ -259,8 +259,7 @@ class Search:
         if value.kind == "to":
             need = self._stored(value, (*path, 0), nest)
         elif is_scalar(value.type):
-            # loops outside of all others may become kernels of their own, which share nothing but memory
-            if not nest and (has_loops(value) or (has_work(value) and has_loops(function))):
+            if not nest:
                 return Need(Lack.BINDING, path, t, nest)
             need = self._write(value, (*path, 0), nest)
         elif value.kind in _LEAVES or (is_lazy(value) and not has_work(value)):

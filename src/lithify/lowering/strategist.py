@@ -13,9 +13,16 @@ from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import OUT, PRIVATE, SEQ, UNROLL, Memory
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type, shape_of
-from lithify.lowering.facts import LONGEST_UNROLLED, accumulates_in_place, body_work, computes_rows, element_of
-from lithify.lowering.needs import Need, Nest, Path, Search, has_work, is_lazy, is_scalar, uses
-from lithify.lowering.work import is_constant, length_of
+from lithify.lowering.facts import (
+    CHEAP_WORK,
+    LONGEST_UNROLLED,
+    accumulates_in_place,
+    body_work,
+    computes_rows,
+    element_of,
+)
+from lithify.lowering.needs import Need, Nest, Path, Search, has_loops, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.work import is_constant, length_of, work
 from lithify.rewrite import Derivation, Strategy, at
 from lithify.rules.algorithmic import iterate_unroll, let_inline
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
@@ -112,9 +119,13 @@ class Strategist(ABC):
         return Choice(need.path, to_memory(self.memory_for(need.term.type, need.nest)))
 
     def binding(self, need: Need, program: Term) -> Choice:
-        """For an array that is bound by let and neither a view nor in a memory."""
+        """For what is bound by let and neither a view nor in a memory. (Kernels share nothing but the heap.)"""
         value, function = need.term.args
-        if uses(function.args[0]) <= 1 and not is_scalar(value.type):
+        if is_scalar(value.type):
+            inline = not has_loops(value) and work(value) <= CHEAP_WORK
+        else:
+            inline = uses(function.args[0]) <= 1
+        if inline:
             return Choice(need.path, let_inline)
         return Choice(need.path, bind_memory(self.memory_for(value.type, need.nest)))
 
