@@ -10,7 +10,7 @@ import pytest
 
 from lithify.kernel import ir
 from lithify.kernel.evaluator import run
-from lithify.kernel.passes import PIPELINE
+from lithify.kernel.passes import PIPELINE, pipeline_for
 from lithify.kernel.passes.barriers import insert_barriers
 from lithify.kernel.passes.formulas import formulas
 from lithify.kernel.passes.implied import drop_implied_conditions
@@ -18,6 +18,7 @@ from lithify.kernel.passes.reuse import reuse_memory
 from lithify.kernel.passes.sharing import share_with_threads
 from lithify.kernel.passes.splitting import split_index_sets
 from lithify.kernel.show import show
+from lithify.kernel.translate import translate
 from lithify.kernel.walk import statements, with_blocks
 from lithify.lang.build import (
     add,
@@ -44,6 +45,7 @@ from lithify.lang.errors import EvaluationError
 from lithify.lang.index_functions import reverse
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level
 from lithify.lang.term import Term
+from lithify.machine import GENERIC_GPU, H200_CUDA
 from tests.kernel.tiles import matmul_by_groups
 from tests.kernel.translated import ZERO, L, check, copied, matrix, parameters_of, random_value, vector
 
@@ -262,6 +264,27 @@ def test_conditions_below_an_if_of_the_same_kind_vanish() -> None:
     term = take(13, copied(pad_mode("clamp", 0, 3, vector("x", 13)), L("global0")))
     program = check(term)
     assert conditions(program) <= 3
+
+
+# ---- barriers ------------------------------------------------------------------------------------------------------
+
+
+def test_warps_wait_where_the_device_lets_them() -> None:
+    """A warp reads what its lanes wrote. Without a way to wait for a warp the whole group waits."""
+    exchanged = map_(
+        lambda r: map_(
+            lambda w: let(to(LOCAL, copied(w, L("lane"))), lambda s: copied(reindex(reverse(32), s), L("lane"))),
+            split(32, r),
+            L("warp"),
+        ),
+        matrix("x", 2, 64),
+        GROUP,
+    )
+    for device, scope in ((None, "warp"), (H200_CUDA, "warp"), (GENERIC_GPU, "group")):
+        program = translate(exchanged, parameters_of(exchanged), device=device)
+        scopes = {s.scope for k in program.kernels for s in statements(k.body) if isinstance(s, ir.Barrier)}
+        assert scopes == {scope}
+        check(exchanged, device=device, passes=pipeline_for(device))
 
 
 # ---- memory --------------------------------------------------------------------------------------------------------
