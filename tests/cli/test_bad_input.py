@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lithify import operators
 from tests.cli.conftest import Command
 
 XS = ("--arg", "xs.npy")
@@ -172,3 +173,29 @@ def test_images_without_pillow(lithify: Command, monkeypatch: pytest.MonkeyPatch
     outcome = lithify("run", "programs.lift:invert", "--arg", "grey.png")
     assert outcome.code == 2
     assert "lithify[images]" in outcome.err
+
+
+def test_check_finds_unknown_functions_of_templates(lithify: Command, tmp_path: Path) -> None:
+    file = tmp_path / "p.lift"
+    file.write_text("f xs = mapp (+ 1) xs\n")
+    result = lithify("check", str(file))
+    assert result.code == 2
+    assert "unknown name `mapp`" in result.err
+    assert "did you mean map" in result.err
+    file.write_text("f xs = (map (+ 1) . revers) xs\n")
+    assert "did you mean reverse" in lithify("check", str(file)).err
+
+
+@pytest.mark.parametrize("size", ["q=3", "blocksize=3", "loc=3"])
+def test_sizes_that_the_program_does_not_have(lithify: Command, tmp_path: Path, size: str) -> None:
+    file = tmp_path / "p.lift"
+    file.write_text("f xs = map sum (split block xs)\n")
+    result = lithify("run", f"{file}:f", "--arg", "random:6,f32", "--size", "block=3", "--size", size)
+    assert result.code == 2
+    assert f"has no size {size[:-2]}" in result.err
+
+
+@pytest.mark.parametrize("file", sorted((Path(operators.__file__).parent).glob("*.lift")), ids=lambda f: f.stem)
+def test_the_programs_that_are_shipped_are_no_bad_input(lithify: Command, file: Path) -> None:
+    result = lithify("check", str(file))
+    assert result.code == 0, result.err

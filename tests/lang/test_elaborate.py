@@ -322,3 +322,17 @@ def test_errors_of_built_terms_have_no_place() -> None:
     with pytest.raises(LithifyError) as caught:
         b.split(5, ENVIRONMENT["xs"])
     assert caught.value.where is None
+
+
+def test_of_long_lines_errors_show_what_is_near() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_expression("x + " * 1000 + ")" + " + x" * 1000)
+    _, shown, carets = str(caught.value.where).split("\n")
+    assert len(shown) < 210
+    assert shown[carets.index("^")] == ")"
+
+
+def test_a_size_of_zero_is_located() -> None:
+    with pytest.raises(TypeMismatch, match="by 0") as caught:
+        read_text("f xs = split 0 xs")["f"].elaborate([array(4, f64)])
+    assert "split 0 xs" in str(caught.value.where)

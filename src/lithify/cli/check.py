@@ -61,5 +61,6 @@ def _signature(program: Program, sizes: dict[str, int]) -> str:
     if program.annotated:
         types, result = program.types(sizes=sizes)
         return f"{program.name} : {' -> '.join(map(str, (*types, result)))}"
+    program.origin.check_names()
     parameters = ", ".join(program.parameters)
     return f"{program.name} : for any types of {parameters} that fit" if parameters else f"{program.name} : a template"

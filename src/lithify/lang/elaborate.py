@@ -11,7 +11,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-from lithify.arith import Expr, as_expr, size
+from lithify.arith import ArithError, Expr, as_expr, size
 from lithify.lang import build, prelude
 from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
@@ -157,6 +157,8 @@ class Elaborator:
             if e.span.shown:
                 error.located(str(e.span))
             raise
+        except ArithError as error:  # a size of 0 or less where there cannot be one
+            raise TypeMismatch(str(error), where=str(e.span) if e.span.shown else None) from error
 
     def types(self, scope: Scope) -> TypeReader:
         """Reads type annotations in a scope."""

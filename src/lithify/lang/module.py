@@ -8,6 +8,7 @@ program.term        # map (λx. x * a) xs
 from __future__ import annotations
 
 import difflib
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from lithify.lang.syntax import (
     ParameterPattern,
     Source,
     TypeSyntax,
+    called_names,
     free_names,
 )
 from lithify.lang.term import Term
@@ -176,6 +178,9 @@ class Definition:
             raise too_deep().located(str(self.syntax.span)) from None
 
     def _with_sizes(self, arguments: Sequence[Type] | Mapping[str, Type] | None, sizes: Sizes | None) -> Elaborated:
+        unused = [n for n in sizes or () if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", self.module.source.text)]
+        if unused:
+            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", where=str(self.syntax.span))
         elaborator = Elaborator(sizes)
         try:
             return self._elaborate(elaborator, arguments)
@@ -183,6 +188,19 @@ class Definition:
             if elaborator.sizes.unbound:
                 raise self._unbound(elaborator) from error
             raise
+
+    def check_names(self) -> None:
+        """Raises ParseError for a name that stands where only a function can and that nothing defines.
+
+        What a template means depends on its arguments; this does not. Other names may be those of sizes.
+        """
+        elaborator = Elaborator()
+        scope = _Scope(self.module, elaborator, self.position)
+        called = {id(name) for name in called_names(self.syntax.value)}
+        for name in free_names(self.syntax.value):
+            if id(name) in called and name.name not in scope and isinstance(v := elaborator.name(name, {}), Numeral):
+                if isinstance(v.value, FreeName):
+                    raise v.value.unknown()
 
     def _unbound(self, elaborator: Elaborator) -> UnboundSize:
         """All the sizes that are missing, not only those that were met before something did not fit."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Final
 
+_LONGEST_LINE = 200  # characters of a line that errors show
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -24,13 +26,18 @@ class Source:
         return line, offset - self.text.rfind("\n", 0, offset)
 
     def show(self, span: Span) -> str:
-        """The line of a place, with carets under it; tabs are shown as four blanks."""
+        """The line of a place, with carets under it; tabs are shown as four blanks, of a long line what is near."""
         line, column = self.position(span.start)
         content = self.text.split("\n")[line - 1]
         before = content[: column - 1].replace("\t", "    ")
         marked = content[column - 1 : column - 1 + max(1, span.end - span.start)].replace("\t", "    ")
         shown = content.replace("\t", "    ").rstrip()
         carets = "^" * max(1, min(len(marked), len(shown) - len(before)))
+        if len(shown) > _LONGEST_LINE:
+            start = max(0, len(before) - _LONGEST_LINE // 2)
+            before, shown = before[start:], shown[start : start + _LONGEST_LINE]
+            carets = carets[: max(1, len(shown) - len(before))]
+            before, shown = (f"…{before[1:]}", f"…{shown[1:]}") if start else (before, shown)
         return f"{self.name}, line {line}, column {column}:\n    {shown}\n    {' ' * len(before)}{carets}"
 
 
@@ -290,6 +297,20 @@ def free_names(node: object, bound: frozenset[str] = frozenset()) -> Iterator[Na
         for part in fields(node):
             if part.name != "span":
                 yield from free_names(getattr(node, part.name), bound)
+
+
+def called_names(node: object) -> Iterator[Name]:
+    """The names that stand where only functions can: before arguments, and in compositions."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from called_names(item)
+    elif isinstance(node, Node):
+        functions = [node.function] if isinstance(node, Application) else []
+        functions += [node.outer, node.inner] if isinstance(node, Compose) else []
+        yield from (f for f in functions if isinstance(f, Name))
+        for part in fields(node):
+            if part.name != "span":
+                yield from called_names(getattr(node, part.name))
 
 
 def names_of(pattern: ParameterPattern) -> frozenset[str]:

@@ -35,6 +35,10 @@ class Source(Protocol):
         """Whether the parameters' types are all written."""
         ...
 
+    def check_names(self) -> None:
+        """Raises ParseError for a name that nothing defines, where that can be seen without arguments."""
+        ...
+
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         """Text that identifies the program for the disk cache; the term is asked for where it has to be known."""
         ...
@@ -59,12 +63,15 @@ class TextSource:
         definition = self.text.module[self.name]
         written = _annotations(definition)
         if written:
-            return None not in written
+            return not any(annotation is None or _is_open(annotation) for annotation in written)
         try:
             definition.elaborate(None)
         except TypeMismatch:
             return False  # point-free: it takes arguments that have no names
         return True
+
+    def check_names(self) -> None:
+        self.text.module[self.name].check_names()
 
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         return f"{self.text.digest} {self.name}"
@@ -98,6 +105,9 @@ class FunctionSource:
 
         return declared(self.function)
 
+    def check_names(self) -> None:
+        """Python does that when the function is called."""
+
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         from lithify.lang.digest import digest
 
@@ -110,6 +120,18 @@ class FunctionSource:
 
         types = None if not described and self.annotated else decide(described, self._declared, dict(sizes))
         return build(self.function, types, dict(sizes))
+
+
+def _is_open(node: TypeSyntax) -> bool:
+    """Whether a written type leaves a part open, `_`."""
+    from lithify.lang.annotations import ANY
+    from lithify.lang.syntax import ArrayType, TupleType, TypeName
+
+    if isinstance(node, ArrayType):
+        return _is_open(node.element)
+    if isinstance(node, TupleType):
+        return any(map(_is_open, node.items))
+    return isinstance(node, TypeName) and node.name == ANY
 
 
 def _annotations(definition: Definition) -> list[TypeSyntax | None]:
