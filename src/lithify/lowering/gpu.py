@@ -58,7 +58,7 @@ class GpuStrategist(Strategist):
         if fused is not None:
             return fused
         names = {level.name for level in nest}
-        if names & {"global", "item", "private"}:
+        if names & {"global", "item", "private"} or (nest and "group" not in names):
             return Choice(path, self._inside_an_item(m, nest))
         if "group" in names:
             return Choice(path, self._among_items(m))
@@ -119,7 +119,7 @@ class GpuStrategist(Strategist):
                 return Choice(path, self._partial_sums(r))
             if not nest and n > LAST_SUMS:
                 return Choice(path, one_group(GROUP, ITEM))
-            among_items = "group" in names and not names & {"item", "private"}
+            among_items = "group" in names and not names & {"item", "private", "inline"}
             if among_items and n > LAST_SUMS and is_constant(r.args[2]):
                 return Choice(path, self._by_items(r))
         return self.in_order(r, path, nest)
@@ -154,7 +154,7 @@ class GpuStrategist(Strategist):
         inner = _inner_dimension(nest)
         if inner is not None:
             return Choice(path, copy_loop(inner))
-        if "group" in names and not names & {"item", "private"} and flat:
+        if "group" in names and not names & {"item", "private", "inline"} and flat:
             return Choice(path, copy_loop(ITEM))
         return Choice(path, copy_loop(UNROLL if elements(xs.type) <= 32 else SEQ))
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from lithify.lang.levels import HEAP, OUT, Level, LevelKind, Memory
+from lithify.lang.levels import HEAP, INLINE, OUT, Level, LevelKind, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 
 Path = tuple[int, ...]
-# The levels of the maps around a place, and the memories below the heap that are written there, outermost first.
+# The levels of the maps around a place, and the memories below the heap that are written there, outermost first. A
+# map that its reader computes stands for itself, as `inline`: it runs in the reader's loop.
 Nest = tuple[Level | Memory, ...]
 
 
@@ -277,7 +278,7 @@ class Search:
             if not inline and (level is not None or not is_lazy(t.args[0]) or recomputed):
                 return Need(Lack.MEMORY, path, t, nest)
             xs = self._read(t.args[1], (*path, 1), nest, shared=shared)
-            return xs or self._read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
+            return xs or self._read(t.args[0].args[0], (*path, 0, 0), (*nest, INLINE), shared=shared)
         if kind == "scan" or kind == "scatter" or (kind == "generate" and shared and has_work(t.args[0])):
             return Need(Lack.MEMORY, path, t, nest)
         if kind == "reduce":
@@ -289,7 +290,7 @@ class Search:
         if kind == "iterate":
             return Need(Lack.ITERATION, path, t, nest)
         if kind == "generate":
-            return self._read(t.args[0].args[0], (*path, 0, 0), nest, shared=shared)
+            return self._read(t.args[0].args[0], (*path, 0, 0), (*nest, INLINE), shared=shared)
         repeats = shared or kind in _REPEATING or (kind == "array" and not is_scalar(t.args[0].type))
         found = (self._read(child, (*path, i), nest, shared=repeats) for i, child in enumerate(t.args))
         return next((need for need in found if need is not None), None)
