@@ -20,7 +20,7 @@ def main(quick: bool) -> None:
     from lithify.targets.opencl.devices import devices
 
     for device in devices():
-        small, large = (1 << 16, 1 << 18) if quick else (1 << 26, 1 << (28 if device.handle.type & 4 else 26))
+        small, large = (1 << 16, 1 << 18) if quick else (1 << 26, 1 << (28 if is_gpu(device) else 26))
         name = device.handle.name.strip()
         for n, label, measure in ((small, "reduction", versions), (large, "sum_dot", streams)):
             rows = measure(device, n)
@@ -42,8 +42,8 @@ def versions(device: Any, n: int, rounds: int = 15) -> list[Row]:
         executable = _compiled("sum", device, [data], strategy)
         label = f"derived {strategy.removeprefix('reduction-')}" if strategy else "derived, default"
         sums[label] = float(executable(data))
-        runs[label] = partial(_timed, executable, executable.upload(data))
-    runs["copy"], _kept = _copy(device, data)
+        runs[label] = partial(timed, executable, executable.upload(data))
+    runs["copy"], _kept = device_copy(device, data)
     timings = compare(runs, rounds=rounds, device_timed=True)
     rows: list[Row] = []
     for label, timing in timings.items():
@@ -62,8 +62,8 @@ def streams(device: Any, n: int, rounds: int = 15) -> list[Row]:
     for name, data in (("sum", [x]), ("dot", [x, y])):
         executable = _compiled(name, device, data, None)
         errors[name] = abs(float(executable(*data)) / expected[name] - 1)
-        runs[name] = partial(_timed, executable, executable.upload(*data))
-    runs["copy"], _kept = _copy(device, x)
+        runs[name] = partial(timed, executable, executable.upload(*data))
+    runs["copy"], _kept = device_copy(device, x)
     timings = compare(runs, rounds=rounds, device_timed=True)
     copied = timings["copy"].per_second(8 * n)
     moved = {"sum": 4 * n, "dot": 8 * n, "copy": 8 * n}
@@ -92,11 +92,11 @@ def _compiled(name: str, device: Any, data: list[Any], strategy: str | None) -> 
     return found.target.compile(translate(lowered.term, program.parameters, name=name, device=found.model))
 
 
-def _timed(executable: Any, arguments: Any) -> float:
+def timed(executable: Any, arguments: Any) -> float:
     return float(executable.time(arguments, 1)[0])
 
 
-def _copy(device: Any, data: Any) -> tuple[Any, tuple[Any, Any]]:
+def device_copy(device: Any, data: Any) -> tuple[Any, tuple[Any, Any]]:
     """A device-to-device copy, and the buffers that must live as long."""
     import pyopencl as cl
 
@@ -104,8 +104,15 @@ def _copy(device: Any, data: Any) -> tuple[Any, tuple[Any, Any]]:
     target = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, data.nbytes)
 
     def run() -> float:
-        event = cl.enqueue_copy(device.timed_queue, target, source, byte_count=data.nbytes)
+        event = cl.enqueuedevice_copy(device.timed_queue, target, source, byte_count=data.nbytes)
         event.wait()
         return float(event.profile.end - event.profile.start) * 1e-9
 
     return run, (source, target)
+
+
+def is_gpu(device: Any) -> bool:
+    """Is the OpenCL device a GPU?"""
+    import pyopencl as cl
+
+    return bool(device.handle.type & cl.device_type.GPU)
