@@ -104,7 +104,7 @@ def device_copy(device: Any, data: Any) -> tuple[Any, tuple[Any, Any]]:
     target = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, data.nbytes)
 
     def run() -> float:
-        event = cl.enqueuedevice_copy(device.timed_queue, target, source, byte_count=data.nbytes)
+        event = cl.enqueue_copy(device.timed_queue, target, source, byte_count=data.nbytes)
         event.wait()
         return float(event.profile.end - event.profile.start) * 1e-9
 
