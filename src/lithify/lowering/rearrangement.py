@@ -19,9 +19,20 @@ from lithify.lowering.needs import Path, is_scalar, subterm
 from lithify.lowering.plain import plain_kernels
 from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy, at
-from lithify.rules.lowering import copy_exchanged, copy_loop, copy_parts, copy_tiles, exchange, exchange_inside
+from lithify.rewrite.rule import Rule
+from lithify.rules.lowering import (
+    copy_loop,
+    copy_parts,
+    copy_parts_across,
+    copy_second,
+    copy_third,
+    copy_tiles,
+    copy_tiles_across,
+)
 
 _NAME = "copied"
+# A loop along a dimension of a copy, and where its body is.
+_COPIES: tuple[tuple[Rule, Path], ...] = ((copy_loop, (0, 0)), (copy_second, (0, 0, 0)), (copy_third, (1, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +65,22 @@ def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], widt
     others = [k for k, d in enumerate(dimensions) if d not in plane]
     if not others:
         return _plane(dimensions[0].length, dimensions[1].length, dimensions[0] is plane[0], width, level)
-    place = max((k for k in others if k < 3), key=lambda k: dimensions[k].length)
+    place = max((k for k in others if k < len(_COPIES)), key=lambda k: dimensions[k].length)
     below = _loops(dimensions[:place] + dimensions[place + 1 :], plane, width, SEQ)
-    if place == 0:
-        return copy_loop(level) >> at((0, 0), below)
-    exchanged_loop = copy_exchanged(level) >> at((0, 0, 0), below)
-    return exchanged_loop if place == 1 else exchange_inside >> at((1,), exchanged_loop)
+    loop, body = _COPIES[place]
+    return loop(level) >> at(body, below)
 
 
 def _plane(rows: int, columns: int, reads_rows: bool, width: int, level: Level) -> Strategy:
-    """Tiles of a matrix that is read along its first dimension; of its transpose if it is read along the second."""
-    if not reads_rows:
-        return exchange >> at((0,), _plane(columns, rows, True, width, level))
+    """Tiles of a matrix that is read along its first dimension and written along its second, or the other way round."""
     if rows % width:
         whole = rows // width * width
-        return copy_parts(whole) >> at((0,), _plane(whole, columns, True, width, level))
+        return copy_parts(whole, level) >> at((0,), _plane(whole, columns, reads_rows, width, level))
     if columns % width:
         whole = columns // width * width
-        inner = at((0,), exchange >> at((0,), _plane(rows, whole, True, width, level)))
-        return exchange >> at((0,), copy_parts(whole) >> inner)
-    return copy_tiles(level, width, PRIVATE, (UNROLL, VEC))
+        return copy_parts_across(whole, level) >> at((0, 0), _plane(whole, rows, not reads_rows, width, level))
+    tiles_of = copy_tiles if reads_rows else copy_tiles_across
+    return tiles_of(level, width, PRIVATE, (UNROLL, VEC))
 
 
 def _has_constant_sizes(type_: Type) -> bool:
@@ -105,9 +112,7 @@ def _dimensions(program: Term, path: Path) -> list[Dimension]:
     reads, writes = ([a.strides for a in mine if a.is_store is stores] for stores in (False, True))
     if len(reads) != 1 or len(writes) != 1:
         return []
-    return [
-        Dimension(n, reads[0].get(name), writes[0].get(name)) for name, n in zip(names, lengths, strict=True)
-    ]
+    return [Dimension(n, reads[0].get(name), writes[0].get(name)) for name, n in zip(names, lengths, strict=True)]
 
 
 def _replaced(program: Term, path: Path, new: Term) -> Term:

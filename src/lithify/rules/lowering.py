@@ -55,50 +55,62 @@ copy_vectors_rest = rule(
     law="copy-vectors for any length: what is left over is copied by a loop of its own.",
 )
 
-copy_parts = rule(
-    "copy-parts",
-    "xs -> concat (take n xs) (drop n xs)",
-    parameters="n",
-    when=["array xs", "n >= 0", "n <= length xs"],
-    examples=[Example("λ (xs : 8.f32). reorder reverse xs", (6,))],
-    law="The first elements, then the others, each to be copied in its own way.",
-)
-
-exchange = rule(
-    "exchange",
-    "X -> transpose (transpose X)",
-    when=["width X >= 0"],
-    examples=[Example("λ (A : 4.6.f32). reorder reverse A")],
-    law="Columns first; they are put back as they were.",
-)
-
-exchange_inside = rule(
-    "exchange-inside",
-    "X -> map (λr. transpose r) (map (λr. transpose r) X)",
-    when=["width X >= 0"],
-    examples=[Example("λ (A : 2.4.6.f32). reorder reverse A")],
-    law="exchange for each element.",
-)
-
-copy_exchanged = rule(
-    "copy-exchanged",
-    "X -> transpose (map[level] (λx. x) (transpose X))",
+copy_second = rule(
+    "copy-second",
+    "X -> T (map[level] (λx. x) (T X))",
     parameters="level",
     when=["width X >= 0"],
     examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ,))],
-    law="copy-loop along the second dimension.",
+    law="A copy of two dimensions: a loop along the second, whose body copies the first.",
 )
+
+copy_third = rule(
+    "copy-third",
+    "X -> map (λr. T r) (T (map[level] (λx. x) (T (map (λr. T r) X))))",
+    parameters="level",
+    when=["width X >= 0"],
+    examples=[Example("λ (A : 2.4.6.f32). reorder reverse A", (SEQ,))],
+    law="A copy of three dimensions: a loop along the third, whose body copies the first two.",
+)
+
+copy_parts = rule(
+    "copy-parts",
+    "xs -> concat (take n xs) (map[level] (λx. x) (drop n xs))",
+    parameters="n level",
+    when=["array xs", "n >= 0", "n <= length xs"],
+    examples=[Example("λ (xs : 8.f32). reorder reverse xs", (6, SEQ))],
+    law="copy-loop for all but the first elements, which are to be copied in a way of their own.",
+)
+
+copy_parts_across = rule(
+    "copy-parts-across",
+    "X -> T (concat (take n (T X)) (map[level] (λx. x) (drop n (T X))))",
+    parameters="n level",
+    when=["n >= 0", "n <= width X"],
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (5, SEQ))],
+    law="copy-parts along the second dimension.",
+)
+
+_TILES = """join (map[level] (λrows. T (join (map[seq] (λtile. let t = to[memory] (copy[levels] tile) in T (copy[levels] (T t)))
+                                           (split w (T rows))))) (split w {}))"""
 
 copy_tiles = rule(
     "copy-tiles",
-    """X -> join (map[level] (λrows. transpose (join (map[seq] (λtile.
-             let t = to[memory] (copy[levels] tile) in transpose (copy[levels] (transpose t)))
-           (split w (transpose rows))))) (split w X))""",
+    f"X -> {_TILES.format('X')}",
     parameters="level w memory levels",
     when=["w | length X", "w | width X"],
     examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (UNROLL, VEC)))],
     law="""A copy of a matrix in squares: each is copied column by column to a memory, and from there row by row. So both
-    sides meet neighbours in memory where X is read along its columns.""",
+    sides meet neighbours in memory where X is read along its columns and written along its rows.""",
+)
+
+copy_tiles_across = rule(
+    "copy-tiles-across",
+    f"X -> T ({_TILES.format('(T X)')})",
+    parameters="level w memory levels",
+    when=["w | length X", "w | width X"],
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (UNROLL, VEC)))],
+    law="copy-tiles where X is read along its rows and written along its columns.",
 )
 
 fuse_named = rule(
