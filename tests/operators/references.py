@@ -1,4 +1,4 @@
-"""What every program that lithify ships means, in NumPy and SciPy in the widest type; nothing of lithify is used here."""
+"""What every program that lithify ships means, in NumPy and SciPy in the widest type; nothing of lithify is used."""
 
 from __future__ import annotations
 

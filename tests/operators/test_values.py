@@ -26,7 +26,7 @@ SHAPES: dict[str, list[Shape]] = {
     **dict.fromkeys(("scal", "axpy", "asum", "sum", "dot", "nrm2", "nn", "phiMag"), VECTORS),
     **dict.fromkeys(("inclusiveScan", "exclusiveScan"), VECTORS),
     **dict.fromkeys(("amax", "softmaxRow"), VECTORS[1:]),
-    **dict.fromkeys(("gemv", "gemvT", "ger", "gesummv"), [(0, 3), (3, 0), *MATRICES]),
+    **{name: [(0, 3), (3, 0), *MATRICES] for name in ("gemv", "gemvT", "ger", "gesummv")},
     **dict.fromkeys(("gemm", "gemmNT", "gemmTN", "gemmTT"), PRODUCTS),
     "matmul": [(1, 1), (5, 3), (33, 20)],
     "transpose2D": [(0, 3), *MATRICES, (128, 256)],
@@ -56,8 +56,8 @@ def run(text: str, name: str, shape: Shape, dtype: Any) -> None:
 
 
 def test_every_program_is_tested() -> None:
-    helpers = {"larger", "windows", "border", "sum3", "sum5", "structure", "windows2", "windows3"}
-    shipped = {(text, name) for text in REFERENCES for name in lf.library(text) if name not in helpers}
+    auxiliary = {"larger", "windows", "border", "sum3", "sum5", "structure", "windows2", "windows3"}
+    shipped = {(text, name) for text in REFERENCES for name in lf.library(text) if name not in auxiliary}
     assert shipped == set(PROGRAMS)
     assert {name for _, name in PROGRAMS} == set(SHAPES)
 
