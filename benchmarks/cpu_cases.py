@@ -1,7 +1,8 @@
 """The programs that are measured on the CPU: arguments, what they move at least, and what others offer for the same.
 
 Sizes are those of the published evaluations; arrays are larger than the caches. Every case is a line of data: what is
-measured, and against what, is all here. Results go into arrays that exist already, ours and, where they can, the others'.
+measured, and against what, is all here. Results go into arrays that exist already, ours and,
+where they can, the others'.
 """
 
 from __future__ import annotations
@@ -259,7 +260,8 @@ def layouts(n: int) -> Iterator[Case]:
     tv, tvout = tensor(v), tensor(vout)
     for name in ("inclusiveScan", "exclusiveScan"):
         yield Case("layout", name, (v,), with_torch({"NumPy": lambda: np.cumsum(v, out=vout)},
-                   torch=lambda t: lambda: t.cumsum(tv, 0, out=tvout)), n * n, n * n, f"{n * n}", 0, (n * n,))  # fmt: skip
+                   torch=lambda t: lambda: t.cumsum(tv, 0, out=tvout)),
+                   n * n, n * n, f"{n * n}", 0, (n * n,))  # fmt: skip
 
 
 def rows(m: int, n: int) -> Iterator[Case]:

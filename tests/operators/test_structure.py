@@ -1,4 +1,4 @@
-"""What the default lowering for CPUs makes of the programs: kernels, intermediate arrays, and how often memory is read."""
+"""What the default lowering for CPUs makes of the programs: kernels, intermediate arrays, and memory reads."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_reductions_keep_one_value_a_piece(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "array", "times"),
     [("blas", "scal", "xs", 1), ("blas", "sum", "xs", 1), ("blas", "dot", "ys", 1), ("blas", "amax", "xs", 1),
-     ("blas", "nrm2", "xs", 2), ("blas", "gemv", "mat", 1), ("blas", "gemvT", "mat", 1), ("layout", "transpose2D", "xs", 1),
+     ("blas", "nrm2", "xs", 2), ("blas", "gemv", "mat", 1), ("blas", "gemvT", "mat", 1),
+    ("layout", "transpose2D", "xs", 1),
      ("rows", "softmax", "rows", 2), ("rows", "variance", "rows", 2),
      ("rows", "layernorm", "rows", 3), ("science", "nn", "lats", 1)],
 )  # fmt: skip
