@@ -56,9 +56,10 @@ def test_one_kernel_without_intermediate_arrays(text: str, name: str) -> None:
     assert program.temporaries == ()
 
 
-@pytest.mark.parametrize("name", ["sum", "asum", "dot", "nrm2", "amax"])
-def test_reductions_keep_one_value_a_piece(name: str) -> None:
-    assert sum(map(size, kernels("blas", name).temporaries)) < ELEMENTS / 100
+@pytest.mark.parametrize("name", ["sum", "asum", "dot", "nrm2", "amax", "inclusiveScan", "exclusiveScan"])
+def test_reductions_and_scans_keep_one_value_a_piece(name: str) -> None:
+    program = kernels("layout" if name.endswith("Scan") else "blas", name)
+    assert sum(map(size, program.temporaries)) < ELEMENTS / 100
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ class Want:
 HINTS: dict[tuple[str, str], Callable[[Instance], Want]] = {
     ("stage-transposed", "xs"): lambda i: Want(dims=3),
     ("stage-element-transposed", "xs"): lambda i: Want(dims=3),
+    ("copy-third", "X"): lambda i: Want(dims=3),
     ("zip-join", "Y"): lambda i: Want(type=i.bindings["X"].type),
     ("separate-convolution", "u"): lambda i: Want(dims=1, element=i.terms.scalar),
     ("separate-convolution", "v"): lambda i: Want(dims=1, element=i.terms.scalar),

@@ -14,6 +14,7 @@ from lithify.lowering.facts import (
     body_work,
     element_of,
     has_lanes,
+    has_start,
     is_elementwise,
     is_flat,
     is_long_sum,
@@ -35,7 +36,7 @@ from lithify.rules.lowering import (
 )
 from lithify.rules.memory import materialise, set_memory
 from lithify.rules.parallel import map_level
-from lithify.rules.reduction import partial_reduce, reduce_lanes, reduce_range
+from lithify.rules.reduction import partial_reduce, reduce_lanes, reduce_range, scan_of_sums, scan_of_sums_rest
 
 # Below this many operations starting the threads costs more than it brings.
 PARALLEL_WORK = 100_000
@@ -186,6 +187,10 @@ class CpuStrategist(Strategist):
                 return Choice(path, self._added_up(r))
             if n >= 2 * lanes and self._sums_in_lanes(r):
                 return Choice(path, self._independent_sums(r))
+        long = not nest and n * body_work(r) >= PARALLEL_WORK
+        if r.kind == "scan" and long and is_constant(r.args[2]) and is_scalar(element_of(r)) and has_start(r):
+            piece = n // (self.model.cores * PIECES)
+            return Choice(path, scan_of_sums_rest(piece) if n % piece else scan_of_sums(piece))
         return self.in_order(r, path, nest)
 
     def _sums_in_lanes(self, r: Term) -> bool:

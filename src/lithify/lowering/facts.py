@@ -44,6 +44,12 @@ def has_lanes(r: Term) -> bool:
     return algebra.associative and algebra.commutative and algebra.neutral is not None
 
 
+def has_start(r: Term) -> bool:
+    """May a part of a reduction or scan begin afresh: is the operator associative, with a neutral element?"""
+    algebra = algebra_of(r.args[0])
+    return algebra.associative and algebra.neutral is not None
+
+
 def accumulates_in_place(r: Term) -> bool:
     """Is each new element of an accumulator that is an array made of the old element at its place alone?
 

@@ -37,7 +37,7 @@ _COPIES: tuple[tuple[Rule, Path], ...] = ((copy_loop, (0, 0)), (copy_second, (0,
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of what is copied: its length, and the distances in memory of neighbours where it is read, written."""
+    """A dimension of what is copied: its length, and how far apart neighbours are where it is read and written."""
 
     length: int
     read: int | None

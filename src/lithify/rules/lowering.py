@@ -91,8 +91,9 @@ copy_parts_across = rule(
     law="copy-parts along the second dimension.",
 )
 
-_TILES = """join (map[level] (λrows. T (join (map[seq] (λtile. let t = to[memory] (copy[levels] tile) in T (copy[levels] (T t)))
-                                           (split w (T rows))))) (split w {}))"""
+_TILES = """join (map[level] (λrows.
+    T (join (map[seq] (λtile. let t = to[memory] (copy[levels] tile) in T (copy[levels] (T t))) (split w (T rows)))))
+    (split w {}))"""
 
 copy_tiles = rule(
     "copy-tiles",
@@ -100,8 +101,8 @@ copy_tiles = rule(
     parameters="level w memory levels",
     when=["w | length X", "w | width X"],
     examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (UNROLL, VEC)))],
-    law="""A copy of a matrix in squares: each is copied column by column to a memory, and from there row by row. So both
-    sides meet neighbours in memory where X is read along its columns and written along its rows.""",
+    law="""A copy of a matrix in squares: each is copied column by column to a memory, and from there row by row. So
+    both sides meet neighbours in memory where X is read along its columns and written along its rows.""",
 )
 
 copy_tiles_across = rule(

@@ -161,6 +161,36 @@ reduce_lanes = rule(
     law="n partial results side by side: lane i takes the elements i, i + n, i + 2 n, ..",
 )
 
+_OF_SUMS = """let sums = to[memory] (scan@k.sums f z (to[memory] (map@k.block (reduce@k.tile f e) (split n {xs})))) in
+     {result}"""
+_BLOCKS = """join (map@k.block (λp. scan@k.tile f p.0 p.1)
+       (zip (take (length xs // n) (concat (singleton z) sums)) (split n {xs})))"""
+_WHOLE = "(take (length xs - length xs % n) xs)"
+
+scan_of_sums = rule(
+    "scan-of-sums",
+    f"scan@k f z xs -> {_OF_SUMS.format(xs='xs', result=_BLOCKS.format(xs='xs'))}",
+    parameters="n",
+    defaults={"memory": HEAP},
+    when=["n | length xs", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (4,))],
+    law="""The sums of the blocks first; their scan says where the scan of each block starts. So xs is read twice, but
+    nothing is written twice.""",
+)
+
+_AND_REST = f"""concat ({_BLOCKS.format(xs=_WHOLE)})
+       (scan@k.rest f (nth (length xs // n - 1) sums) (drop (length xs - length xs % n) xs))"""
+
+scan_of_sums_rest = rule(
+    "scan-of-sums-rest",
+    f"scan@k f z xs -> {_OF_SUMS.format(xs=_WHOLE, result=_AND_REST)}",
+    parameters="n",
+    defaults={"memory": HEAP},
+    when=["n >= 1", "n <= length xs", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 7.f32). scan (+) 0 xs", (3,))],
+    law="scan-of-sums for any length: what whole blocks leave over goes on from the last sum.",
+)
+
 scan_blocked = rule(
     "scan-blocked",
     """scan@k f z xs
