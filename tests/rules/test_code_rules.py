@@ -10,7 +10,7 @@ import pytest
 from lithify.lang.build import let, map_, proj, reduce_, scan, to, transpose, tuple_, zip_
 from lithify.lang.levels import HEAP, LOCAL, SEQ
 from lithify.lang.term import Term, apply
-from lithify.lang.types import Array
+from lithify.lang.types import Array, Tuple
 from lithify.rewrite import Context, Failure, Rule, difference
 from lithify.rewrite.rule import Code
 from lithify.rules import all_rules
@@ -91,6 +91,14 @@ def _layout_out(t: Terms) -> Term:
     return map_(lambda x: transpose(map_(lambda y: apply(inner, x, y), ys)), xs, name="m")
 
 
+def _by_components(t: Terms) -> Term:
+    pair = Tuple(*[t.value_type() for _ in range(t.rng.choice((2, 3)))])
+    if t.rng.random() < 0.3:
+        return t.term(pair)
+    f = t.function([pair, t.atom], pair)
+    return reduce_(lambda a, x: apply(f, a, x), t.term(pair), t.input(Array(t.size(), t.atom)))
+
+
 MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "map-fission": (_fission, ()),
     "epilogue-fission": (_epilogue, ()),
@@ -101,6 +109,7 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "hoist": (_hoist, ()),
     "hoist-expanded": (_hoist_expanded, ()),
     "layout-out": (_layout_out, ()),
+    "by-components": (_by_components, ()),
 }
 
 
