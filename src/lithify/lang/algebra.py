@@ -58,7 +58,6 @@ def _of_body(body: Term, a: Term, b: Term) -> Algebra:
             tuple_(*present) if len(present) == len(neutrals) else None,
         )
     if body.kind == "map" and isinstance(a.type, Array) and body.args[1] is zip_(a, b):
-
         element = a.type.element
         x, y = param("_x", element), param("_y", element)
         inner = _of_body(apply(body.args[0], tuple_(x, y)), x, y)
@@ -84,5 +83,3 @@ def _of_operator(operator: Operator, type_: Type) -> Algebra:
 def neutral_of(function: Term) -> Term | None:
     """The declared neutral element of a combining function."""
     return algebra_of(function).neutral
-
-

@@ -101,7 +101,5 @@ class Memory:
         return replace(MEMORIES[name], slots=int(slots)) if slots else MEMORIES[name]
 
 
-OUT, HEAP, THREAD, LOCAL, PRIVATE, REG = (
-    Memory(n) for n in ("out", "heap", "thread", "local", "private", "reg")
-)
+OUT, HEAP, THREAD, LOCAL, PRIVATE, REG = (Memory(n) for n in ("out", "heap", "thread", "local", "private", "reg"))
 MEMORIES: dict[str, Memory] = {m.name: m for m in (OUT, HEAP, THREAD, LOCAL, PRIVATE, REG)}

@@ -65,7 +65,7 @@ class _Reader:
 
     def take(self, expected: str | None = None) -> str:
         token = self.peek()
-        assert token and (expected is None or token == expected), f"bad signature near {self.tokens[self.position:]}"
+        assert token and (expected is None or token == expected), f"bad signature near {self.tokens[self.position :]}"
         self.position += 1
         return token
 

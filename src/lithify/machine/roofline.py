@@ -48,9 +48,7 @@ class Bound:
         return self.seconds / seconds
 
 
-def roofline(
-    bytes: float | Mapping[str, float], operations: float | Mapping[str, float], device: DeviceModel
-) -> Bound:
+def roofline(bytes: float | Mapping[str, float], operations: float | Mapping[str, float], device: DeviceModel) -> Bound:
     """The least time on `device` for moving `bytes` and doing `operations`.
 
     `bytes`: moved to and from the heap, or by name of memory. `operations`: scalar operations (a fused
