@@ -58,7 +58,17 @@ def unwritten(tr: Translator, t: Term) -> Exception:
                        "write it with a map that has a level, for example a copy: map[seq] id (..)")  # fmt: skip
 
 
-@writes("param", "bound", "const", "op", "at", "array", "generate", "proj", "replicate", "gather", "slide",
+@writes("at")
+def _only_element(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
+    """The element of an array of one: who writes the array writes the element."""
+    xs = t.args[0]
+    if isinstance(xs.type, Array) and xs.type.size.constant == 1:
+        tr.write(xs, ViewAcceptor(xs.type, lambda _: acceptor, (acceptor,)), env)
+    else:
+        _value(tr, t, acceptor, env)
+
+
+@writes("param", "bound", "const", "op", "array", "generate", "proj", "replicate", "gather", "slide",
         "pad")  # fmt: skip
 def _value(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     if isinstance(t.type, Array):

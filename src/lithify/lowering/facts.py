@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from lithify.lang.algebra import algebra_of
 from lithify.lang.build import param, tuple_
+from lithify.lang.levels import Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.needs import has_loops, has_work, is_lazy, is_scalar
-from lithify.lowering.work import body_of, length_of, work
+from lithify.lowering.work import body_of, elements, length_of, work
 from lithify.machine import DeviceModel
 
 # Reductions of so many elements may be straight code.
@@ -114,3 +115,9 @@ def scalar_bits(type_: Type) -> set[int]:
     if isinstance(type_, Scalar):
         return {type_.bits}
     return {32} if isinstance(type_, Index) else set()
+
+
+def fits_locally(model: DeviceModel, type_: Type, memory: Memory) -> bool:
+    """Does a value of the type take at most half of the local memory, if that is where it goes?"""
+    room = model.memory("local").bytes if memory.name == "local" else None
+    return room is None or 2 * elements(type_) * max(scalar_bits(type_), default=32) // 8 <= room

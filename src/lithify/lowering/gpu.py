@@ -10,7 +10,7 @@ from __future__ import annotations
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
-from lithify.lowering.facts import body_work, element_of, has_lanes, is_flat, lanes_of
+from lithify.lowering.facts import body_work, element_of, fits_locally, has_lanes, is_flat, lanes_of
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, Strategist
@@ -157,6 +157,9 @@ class GpuStrategist(Strategist):
         if "group" in names and not names & {"item", "private", "inline"} and flat:
             return Choice(path, copy_loop(ITEM))
         return Choice(path, copy_loop(UNROLL if elements(xs.type) <= 32 else SEQ))
+
+    def fits(self, type_: Type, memory: Memory) -> bool:
+        return fits_locally(self.model, type_, memory)
 
     def memory_for(self, type_: Type, nest: Nest) -> Memory:
         """The heap outside of all loops, local memory for a group, private memory for an item."""

@@ -131,6 +131,11 @@ def subterm(program: Term, path: Path) -> Term:
     return program
 
 
+def is_only_element(t: Term) -> bool:
+    """The element of an array of one: who writes the array writes the element."""
+    return t.kind == "at" and isinstance(t.args[0].type, Array) and t.args[0].type.size.constant == 1
+
+
 def is_layout_map(t: Term) -> bool:
     """`map` of a chain of acceptor layouts, such as `map transpose`: a layout itself, also for acceptors."""
     if t.kind != "map" or t["level"] is not None:
@@ -195,6 +200,8 @@ class Search:
         if is_scalar(t.type):
             if kind == "tuple":
                 return self._parts(t, path, nest)
+            if is_only_element(t):
+                return self._write(t.args[0], (*path, 0), nest)
             return self._read(t, path, nest, shared=False)
         if kind == "map":
             if is_layout_map(t):
@@ -291,6 +298,7 @@ class Search:
             return Need(Lack.ITERATION, path, t, nest)
         if kind == "generate":
             return self._read(t.args[0].args[0], (*path, 0, 0), (*nest, INLINE), shared=shared)
-        repeats = shared or kind in _REPEATING or (kind == "array" and not is_scalar(t.args[0].type))
+        of_rows = kind == "array" and len(t.args) > 1 and not is_scalar(t.args[0].type)
+        repeats = shared or of_rows or kind in _REPEATING
         found = (self._read(child, (*path, i), nest, shared=repeats) for i, child in enumerate(t.args))
         return next((need for need in found if need is not None), None)

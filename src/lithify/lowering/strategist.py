@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from lithify.lang.errors import RewriteFailed
-from lithify.lang.levels import OUT, PRIVATE, SEQ, UNROLL, Memory
+from lithify.lang.levels import INLINE, OUT, PRIVATE, SEQ, UNROLL, Memory
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type, shape_of
 from lithify.lowering.facts import (
@@ -28,7 +28,7 @@ from lithify.rules.algorithmic import iterate_unroll, let_inline
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
 from lithify.rules.lowering import bind_memory, by_components, fuse_named, fuse_stored, reduce_fuse_named, to_memory
 from lithify.rules.memory import double_buffer, drop_store
-from lithify.rules.parallel import reduce_level, scan_level
+from lithify.rules.parallel import map_level, reduce_level, scan_level
 
 # More steps than any program of sensible size needs: a strategist that goes on for ever is a defect of ours.
 _STEP_LIMIT = 5_000
@@ -127,7 +127,15 @@ class Strategist(ABC):
             inline = uses(function.args[0]) <= 1
         if inline:
             return Choice(need.path, let_inline)
-        return Choice(need.path, bind_memory(self.memory_for(value.type, need.nest)))
+        memory = self.memory_for(value.type, need.nest)
+        if value.kind == "map" and value["level"] is None and is_lazy(value) and not self.fits(value.type, memory):
+            return Choice((*need.path, 0), map_level(INLINE))
+        return Choice(need.path, bind_memory(memory))
+
+    def fits(self, type_: Type, memory: Memory) -> bool:
+        """Is there room for a value of the type? (Where there is not, its readers compute it again.)"""
+        del type_, memory
+        return True
 
     def sharing(self, need: Need, program: Term) -> Choice:
         """For a function that uses a computed element several times."""
