@@ -97,7 +97,9 @@ def run_page(text: str, folder: Path) -> None:
         if block.language == "console":
             for command, expected in console_steps(block.text):
                 assert command.startswith("lithify "), f"{where}: only lithify is run, not {command}"
-                got = output(["sh", "-c", f"{sys.executable} -m {command}"], folder)
+                got = output(
+                    ["sh", "-c", f"{sys.executable} -m lithify.cli {command.removeprefix('lithify ')}"], folder
+                )
                 if expected.strip():
                     assert_prints(expected, got, f"{where}: {command}")
 

@@ -160,7 +160,7 @@ def bench(
         typer.Option("--device", "-d", metavar="DEVICE", help="repeat it to compare devices"),
     ] = None,
     strategy: StrategyName = None,
-    reference: Annotated[bool, typer.Option(help="time the reference evaluator (NumPy), too")] = True,
+    reference: Annotated[bool, typer.Option(help="time the reference evaluator, too: it is slow")] = True,
     seed: Seed = 0,
 ) -> None:
     """Time a program and relate it to the machine's bound."""
