@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ import scipy.special
 
 from benchmarks.stream import aligned
 
+torch: Any
 try:
     import torch
 except ImportError:  # compared with where it is installed
     torch = None
 
-Array = np.ndarray[Any, np.dtype[np.float32]]
+Array = Any  # float32, of NumPy
 Run = Callable[[], object]
 
 
@@ -124,7 +126,7 @@ def vectors(n: int) -> Iterator[Case]:
 def halide_sum(x: Array) -> dict[str, Run]:
     """Halide's sum with a schedule by hand: a partial sum a task, in vectors."""
     try:
-        import halide as hl
+        import halide as hl  # type: ignore[import-untyped]
     except ImportError:
         return {}
     tasks, lanes = 16, 64
@@ -241,14 +243,14 @@ def layouts(n: int) -> Iterator[Case]:
         x4 = x.reshape(p, q, r, s)
         result = tuple(x4.shape[k] for k in order)
         o4 = out.reshape(result)
-        t4 = tensor(x4)
+        t4, tout4 = tensor(x4), tensor(o4)
         yield Case(
             "layout",
             name,
             (x4,),
             with_torch(
-                {"NumPy": lambda x4=x4, o4=o4, order=order: np.copyto(o4, x4.transpose(order))},
-                torch=lambda t, t4=t4, o4=o4, order=order: lambda: tensor(o4).copy_(t4.permute(order)),
+                {"NumPy": partial(np.copyto, o4, x4.transpose(order))},
+                torch=partial(_permuted, t4, tout4, order),
             ),
             n * n,
             n * n,
@@ -262,6 +264,11 @@ def layouts(n: int) -> Iterator[Case]:
         yield Case("layout", name, (v,), with_torch({"NumPy": lambda: np.cumsum(v, out=vout)},
                    torch=lambda t: lambda: t.cumsum(tv, 0, out=tvout)),
                    n * n, n * n, f"{n * n}", 0, (n * n,))  # fmt: skip
+
+
+def _permuted(x: Any, out: Any, order: tuple[int, ...], torch: Any) -> Run:
+    del torch
+    return partial(out.copy_, x.permute(order))
 
 
 def rows(m: int, n: int) -> Iterator[Case]:

@@ -195,15 +195,14 @@ def jobs(kind: str, arrays: list[Any], threads: int) -> dict[str, list[Callable[
     loops = {"LLVM": llvm_loop(kind)} | ({"LLVM past the caches": llvm_loop("copy_past")} if kind == "copy" else {})
     # a reader leaves its sum in `a`, each thread in a cache line of its own
     places = [a.ctypes.data + (64 * t if kind == "read" else 0) for t in range(threads)]
-    return {
+    compiled: dict[str, list[Callable[[], None]]] = {
         by: [
             partial(loop, place, b.ctypes.data, c.ctypes.data, low, high)
             for place, (low, high) in zip(places, ranges, strict=True)
         ]
         for by, loop in loops.items()
-    } | {
-        "NumPy": [partial(_numpy_part, kind, a, b, c, low, high) for low, high in ranges],
     }
+    return compiled | {"NumPy": [partial(_numpy_part, kind, a, b, c, low, high) for low, high in ranges]}
 
 
 def _run_all(pool: ThreadPoolExecutor, parts: list[Callable[[], None]]) -> None:
