@@ -15,7 +15,7 @@ from lithify.lang.levels import PRIVATE, SEQ, UNROLL, VEC, Level
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type
 from lithify.lowering.access import accesses
-from lithify.lowering.needs import Path, is_scalar, subterm
+from lithify.lowering.needs import Path, subterm
 from lithify.lowering.plain import plain_kernels
 from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy, at
@@ -97,7 +97,7 @@ def _dimensions(program: Term, path: Path) -> list[Dimension]:
     lengths: list[int] = []
 
     def copied(t: Term) -> Term:
-        if is_scalar(t.type):
+        if not isinstance(t.type, Array):
             return t
         lengths.append(length_of(t))
         return map_(copied, t, SEQ, f"{_NAME}{len(lengths) - 1}")

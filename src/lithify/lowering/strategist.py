@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import INLINE, OUT, PRIVATE, SEQ, UNROLL, Memory
 from lithify.lang.term import Term
-from lithify.lang.types import Array, Type, shape_of
+from lithify.lang.types import Array, Tuple, Type, shape_of
 from lithify.lowering.facts import (
     CHEAP_WORK,
     LONGEST_UNROLLED,
@@ -26,7 +26,15 @@ from lithify.lowering.work import is_constant, length_of, work
 from lithify.rewrite import Derivation, Strategy, at
 from lithify.rules.algorithmic import iterate_unroll, let_inline
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
-from lithify.rules.lowering import bind_memory, by_components, fuse_named, fuse_stored, reduce_fuse_named, to_memory
+from lithify.rules.lowering import (
+    bind_memory,
+    by_components,
+    double_buffer_components,
+    fuse_named,
+    fuse_stored,
+    reduce_fuse_named,
+    to_memory,
+)
 from lithify.rules.memory import double_buffer, drop_store
 from lithify.rules.parallel import map_level, reduce_level, scan_level
 
@@ -112,6 +120,8 @@ class Strategist(ABC):
         chosen: Strategy = reduce_level(level, memory)
         if isinstance(r.type, Array) and not accumulates_in_place(r):
             chosen = chosen >> double_buffer(memory, (SEQ,) * len(shape_of(r.type)[0]))
+        if isinstance(r.type, Tuple) and not is_scalar(r.type):
+            chosen = chosen >> double_buffer_components(memory)
         return Choice(path, chosen)
 
     def memory(self, need: Need, program: Term) -> Choice:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lithify.lang.build import proj, tuple_
-from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level
-from lithify.lang.term import Term
+from lithify.lang.build import let, proj, reduce_, to, tuple_
+from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.term import Term, apply
 from lithify.lang.types import Tuple
 from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
@@ -197,6 +197,28 @@ drop_slide = rule(
     examples=[Example("λ (xs : 8.f32). drop 4 (slide 3 1 xs)")],
     law="The windows after the first are the windows of the elements after the first.",
 )
+
+
+@code_rule(
+    "double-buffer-components",
+    "reduce[l, m]@k f z xs -> reduce[l, m]@k (λacc x. let y = to[memory] (f acc x) in (y.0, y.1)) z xs",
+    kinds="reduce",
+    parameters="memory",
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32). reduce[seq] (λ (a, b) x. (b, a)) (ys, ys) xs", (PRIVATE,))],
+    law="double-buffer for a tuple: all new components are written elsewhere before an old one is replaced.",
+)
+def double_buffer_components(term: Term, context: Context, memory: Memory) -> Term | None:
+    """A tuple may have any number of components, the notation says one number."""
+    del context
+    if not isinstance(term.type, Tuple) or term["level"] is None:
+        return None
+    function, initial, xs = term.args
+    count = len(term.type.items)
+
+    def step(acc: Term, x: Term) -> Term:
+        return let(to(memory, apply(function, acc, x)), lambda y: tuple_(*[proj(i, y) for i in range(count)]))
+
+    return reduce_(step, initial, xs, term["level"], term["memory"], term["name"])
 
 
 @code_rule(
