@@ -199,3 +199,14 @@ def test_sizes_that_the_program_does_not_have(lithify: Command, tmp_path: Path, 
 def test_the_programs_that_are_shipped_are_no_bad_input(lithify: Command, file: Path) -> None:
     result = lithify("check", str(file))
     assert result.code == 0, result.err
+
+
+def test_check_goes_on_after_a_program_that_is_wrong(lithify: Command, tmp_path: Path) -> None:
+    file = tmp_path / "p.lift"
+    file.write_text("f (xs : n.f32) = slide 2 1 xs\ng (xs : n.f32) = sum xs\n")
+    result = lithify("check", str(file))
+    assert result.code == 2
+    assert "2 <= n does not hold for all sizes" in result.err
+    assert "give arguments" in result.err
+    assert "g : n.f32 -> f32" in result.out
+    assert lithify("check", f"{file}:f", "--arg", "5.f32").code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -344,3 +345,46 @@ def test_programs_that_nest_deeply(body: str) -> None:
     xs = np.arange(4, dtype=np.int32)
     expected = xs * 601 if body.endswith("xs") else xs + 301
     np.testing.assert_array_equal(lf.parse(f"f {'xs' if body.endswith('xs') else ''} = {body}")["f"](xs), expected)
+
+
+# ---- mistakes --------------------------------------------------------------------------------------------------------
+
+
+def test_programs_are_no_attributes(programs: lf.Module) -> None:
+    with pytest.raises(AttributeError, match=r"module\['dot'\]"):
+        programs.dot  # noqa: B018
+
+
+def test_types_that_are_not_converted(programs: lf.Module) -> None:
+    for program, arguments in ((programs["typed"], (1.0, xs_of(3, np.float64))), (centred, (np.ones((2, 3)),))):
+        with pytest.raises(TypeMismatch, match=r"f32 expected, f64 given") as error:
+            program(*arguments)
+        assert "astype" in (error.value.hint or "")
+
+
+def test_a_forgotten_return() -> None:
+    @lf.program
+    def nothing(xs: lf.Array[n, lf.f32]):  # type: ignore[no-untyped-def, valid-type]
+        lf.sum(xs)
+
+    with pytest.raises(TypeMismatch, match="None is no value") as error:
+        nothing(xs_of(3))
+    assert "return" in (error.value.hint or "")
+    assert "test_program.py" in (error.value.where or "")
+
+
+def test_functions_of_python_do_not_take_what_is_not_known_yet() -> None:
+    @lf.program
+    def sines(xs: lf.Array[n, lf.f32]):  # type: ignore[no-untyped-def, valid-type]
+        return xs >> lf.map(lambda x: math.sin(x))
+
+    with pytest.raises(TypeMismatch, match="not known while the program is built") as error:
+        sines(xs_of(3))
+    assert "lf.sin" in (error.value.hint or "")
+
+
+def test_a_derivation_is_printed_as_its_steps(programs: lf.Module) -> None:
+    derivation = programs["count"].derivation("100.f32")
+    lines = str(derivation).splitlines()
+    assert len(lines) == len(derivation.steps) > 0
+    assert all(name in line for name, line in zip(derivation.names(), lines, strict=True))

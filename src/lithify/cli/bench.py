@@ -93,4 +93,6 @@ def _print(found: Sequence[Explanation], by_reference: float | None) -> None:
         table.add_row("reference evaluator", duration(by_reference), "", "", "", "", f"{faster:.3g} times slower")
     out().print(table, soft_wrap=False)
     for each in found:
+        for text in each.notes:
+            note(f"{each.device}: {text}")
         note(f"{each.device}: {next(text for title, text in each.rows() if title == 'derivation')}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lithify.cli.console import out, working
+from lithify.cli.console import out, show_error, working
 from lithify.cli.inputs import read_arguments, read_sizes
-from lithify.cli.main import BROKEN
+from lithify.cli.main import BAD_INPUT, BROKEN
 from lithify.cli.programs import SUFFIX, find_module, find_program, split_reference
 from lithify.lang.errors import LithifyError
 
@@ -49,11 +49,16 @@ def check_program(
 def _check_file(path: str, sizes: dict[str, int]) -> int:
     """Every program of a file: its type where annotations give it, else what its parameters are."""
     module = find_module(path)
-    for program in module.values():
-        print(_signature(program, sizes))
     if not len(module):
         raise LithifyError(f"{path} defines no program")
-    return 0
+    wrong = 0
+    for program in module.values():
+        try:
+            print(_signature(program, sizes), flush=True)
+        except LithifyError as error:
+            show_error(error.message, error.where, error.hint)
+            wrong += 1
+    return BAD_INPUT if wrong else 0
 
 
 def _signature(program: Program, sizes: dict[str, int]) -> str:

@@ -25,6 +25,7 @@ from lithify.lang.values import LiteralArray, Numeral, Resolve, TupleValue, Valu
 
 # In an annotation: whatever type the argument has there, as in `xs : n._`.
 ANY = "_"
+TO_CONVERT = "nothing is converted unasked: `f32 x` and the like do it in a program, array.astype(..) for an argument"
 
 
 class TypeReader:
@@ -101,7 +102,8 @@ class TypeReader:
             for part, item in zip(syntax.items, type_.items, strict=True):
                 self.unify(part, item, origin)
         elif not (isinstance(syntax, TypeName) and self.scalar(syntax) is type_):
-            raise TypeMismatch(f"{unparse_type(syntax)} expected, {type_} given ({origin})")
+            hint = TO_CONVERT if isinstance(syntax, TypeName) and isinstance(type_, Scalar) else None
+            raise TypeMismatch(f"{unparse_type(syntax)} expected, {type_} given ({origin})", hint=hint)
 
     def unify_size(self, syntax: Expression, given: Expr, origin: str) -> None:
         """Bind a size's name, or compare; both sources are named when two disagree."""

@@ -22,6 +22,7 @@ from typing import Any
 from lithify.arith import Expr, Variable, as_expr, as_variable, proves_equal, size
 from lithify.lang import build as core
 from lithify.lang import prelude
+from lithify.lang.annotations import TO_CONVERT
 from lithify.lang.coerce import as_term, operate, operator_function
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import TypeMismatch, UnboundSize
@@ -177,7 +178,9 @@ class _Sizes:
             for part, item in zip(annotation.items, given.items, strict=True):
                 self.unify(part, item, origin)
         elif annotation is not given:
-            raise TypeMismatch(f"{annotation} expected, {given} given ({origin})")
+            scalars = isinstance(annotation, Scalar) and isinstance(given, Scalar)
+            hint = TO_CONVERT if scalars else None
+            raise TypeMismatch(f"{annotation} expected, {given} given ({origin})", hint=hint)
 
     def unify_size(self, annotation: Expr, given: Expr, origin: str) -> None:
         variable = annotation.single

@@ -199,9 +199,12 @@ class Signature:
         for condition in self.conditions:
             if not condition.holds(bindings):
                 left, right = condition.sides(bindings)
+                known = left.constant is not None and right.constant is not None
+                verdict = "does not hold" if known else "does not hold for all sizes, as far as is known"
+                remedy = "" if known else "; give arguments, or their types: it may hold for their sizes"
                 raise TypeMismatch(
-                    f"{pattern} needs {condition.text}: {left} {condition.relation} {right} does not hold",
-                    hint=f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}",
+                    f"{pattern} needs {condition.text}: {left} {condition.relation} {right} {verdict}",
+                    hint=f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}{remedy}",
                 )
         return _build(self._result, bindings)
 

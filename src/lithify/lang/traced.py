@@ -79,6 +79,15 @@ class Traced:
             hint="write lf.select(condition, a, b), and & | ~ for and, or, not",
         )
 
+    def __float__(self) -> NoReturn:
+        raise TypeMismatch(
+            "a number is not known while the program is built",
+            where=place(),
+            hint="write lf.sin(x), not math.sin(x), and lf.f32(x), not float(x)",
+        )
+
+    __int__ = __float__
+
     def __rshift__(self, function: Callable[..., Any]) -> Any:
         if isinstance(function, TracedFunction):
             return function(self)
@@ -228,6 +237,8 @@ def to_value(item: Any) -> Value:
         return PadMode(item)
     if callable(item):
         return python_function(item)
+    if item is None:
+        raise TypeMismatch("None is no value of a program", where=place(), hint="is a `return` missing?")
     raise TypeMismatch(f"{type(item).__name__} is no value of a program: {item!r}", where=place())
 
 
@@ -277,9 +288,12 @@ def located(make: Callable[[], Any]) -> Any:
         raise
 
 
+_NOT_THE_USERS = ("lithify", "functools", "contextlib")  # the libraries' frames lie between those of the front end
+
+
 def place() -> str:
     """File and line of the innermost frame that is not the front end's."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lithify."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT = "cpu"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Device:
     """A device: its name, the target that makes code for it, and its model."""
 
@@ -27,6 +27,9 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.model.name})"
+
+    def __repr__(self) -> str:
+        return f"<device {self}>"
 
 
 @dataclass(frozen=True)

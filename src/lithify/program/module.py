@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lithify.lang.errors import LithifyError
 from lithify.program.program import Program
@@ -73,6 +73,9 @@ class Module(Mapping[str, Program]):
                 raise UnknownProgram(name, list(self), self.name)
             found = self._programs[name] = Program(TextSource(self._text, name))
         return found
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a module has no attribute {name!r}; its programs are taken by name: module[{name!r}]")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._text.parameters)

@@ -53,6 +53,9 @@ class Derivation:
         self.check = check
         self.context = Context(policy, [], machine)
 
+    def __str__(self) -> str:
+        return "\n".join(f"{number:4}. {step}" for number, step in enumerate(self.steps, 1)) or "no steps"
+
     # -- going on
 
     def apply(self, strategy: Strategy) -> Derivation:

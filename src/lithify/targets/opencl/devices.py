@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
 from typing import Any
 
 from lithify.lang.errors import LaunchError
@@ -110,9 +111,11 @@ def select(wish: str | None = None) -> OpenCLDevice:
     """
     found = devices()
     if not found:
+        if find_spec("pyopencl") is None:
+            raise LaunchError("pyopencl, which OpenCL devices need, is not installed", hint="pip install pyopencl")
         raise LaunchError(
             "this machine has no OpenCL device",
-            hint="pip install 'lithify[opencl]', and for the CPU on Debian and Ubuntu: apt-get install pocl-opencl-icd",
+            hint="for the CPU on Debian and Ubuntu: apt-get install pocl-opencl-icd",
         )
     if wish is None or wish == "opencl":
         return found[0]
