@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lithify.arith import Expr, const
+from lithify.arith import Expr, Variable, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.inplace import conflict
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Readable
 from lithify.kernel.translate_read import array, shared
 from lithify.kernel.translate_write import contains_array, unwritten, uses, write_scalars
-from lithify.kernel.walk import reads_buffer
+from lithify.kernel.walk import index_accesses, reads_buffer
 from lithify.lang.index_functions import canonical_variable
 from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind
 from lithify.lang.term import Term
@@ -149,6 +149,33 @@ def _touches(tr: Translator, value: Readable, buffers: frozenset[ir.Buffer]) -> 
     return any(reads_buffer(value, buffer) for buffer in buffers)
 
 
+def _check_stored(tr: Translator, t: Term, acceptor: Acceptor) -> None:
+    """An accumulator that lies in the result is read again: all of it must be stored, not only what is kept of it."""
+    known = frozenset(tr.owner)
+    with tr.probed():
+        if _partly_stored(acceptor.read(), frozenset(), known):
+            raise tr.rejected(
+                t,
+                f"the accumulator of this {t.kind} lies in the result, but only a part of it is kept there",
+                "give it other memory: to[..] around it",
+            )
+
+
+def _partly_stored(value: Readable, inside: frozenset[Variable], known: frozenset[ir.Buffer]) -> bool:
+    """Does it depend on the element whether it is stored: on variables `inside`, or on what is computed from them?"""
+    if isinstance(value, tuple):
+        return any(_partly_stored(item, inside, known) for item in value)
+    if isinstance(value, ArrayValue):
+        if value.type.size.constant == 0:
+            return False
+        element = canonical_variable(value.type.size)
+        return _partly_stored(value.at(element), inside | element.variables(), known)
+    if not isinstance(value, ir.Load):
+        return False
+    computed = any(b.role == "scratch" and b not in known for b, _ in index_accesses(value.guard))
+    return computed or any(inside & condition.variables() for condition in value.guard)
+
+
 def _text(index: ir.Index) -> str:
     return ", ".join(map(str, index))
 
@@ -165,6 +192,7 @@ def _read_reduce(tr: Translator, t: Term, env: Environment) -> Readable:
 def _write_reduce(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     memory = t["memory"]
     if memory is not None and memory.name == "out":
+        _check_stored(tr, t, acceptor)
         reduce_into(tr, t, acceptor, env)
         return
     if contains_array(t.type):
@@ -183,6 +211,7 @@ def _write_scan(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -
         return
     several = uses(body) > 1
     if memory is not None and memory.name == "out":
+        _check_stored(tr, t, acceptor)
         xs = array(tr, elements, env)
         start = tr.readable(initial, env)
         tr.write(body, acceptor.at(const(0)), (_element(tr, xs.at(const(0)), several), shared(tr, start), *env))
