@@ -17,6 +17,7 @@ from lithify.lang.scalars import (
     u32,
     u64,
 )
+from lithify.targets.c.names import RESERVED
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage
 from lithify.targets.cdialect.lowfloats import low_float_auxiliaries
 from lithify.targets.cdialect.names import words
@@ -96,7 +97,7 @@ C = Dialect(
     restrict="restrict",
     function=_FUNCTION,
     aligned="ALIGNED({bytes})",
-    reserved=words("ALIGNED ATOMIC CRITICAL PARALLEL_FOR LANES workspace thread_number thread_count"),
+    reserved=RESERVED | words("ALIGNED ATOMIC CRITICAL PARALLEL_FOR LANES workspace thread_number thread_count"),
     lane_pragma="LANES",
     parallel_pragma="PARALLEL_FOR",
     stack_bytes=1 << 15,

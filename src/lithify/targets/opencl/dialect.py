@@ -23,9 +23,9 @@ from lithify.lang.scalars import (
 )
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, VectorForms
 from lithify.targets.cdialect.lowfloats import low_float_auxiliaries
-from lithify.targets.cdialect.names import words
 from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
 from lithify.targets.cdialect.text import EQUALITY, PRIMARY, UNARY, Template, call
+from lithify.targets.opencl.names import RESERVED
 
 _INTEGERS = {
     SCALARS[f"{sign}{bits}"]: f"{'u' if sign == 'u' else ''}{name}"
@@ -150,10 +150,7 @@ OPENCL = Dialect(
     restrict="restrict",
     function=_FUNCTION,
     aligned="__attribute__((aligned({bytes})))",
-    reserved=words("""
-        half uint uchar ushort ulong size_t ptrdiff_t event_t image2d_t sampler_t complex imaginary kernel global local
-        constant private barrier select convert min max abs clamp any all dot cross length distance step sign
-    """),
+    reserved=RESERVED,
     vectors=VectorForms(
         widths=WIDTHS,
         load="vload{width}(0, {address})",
