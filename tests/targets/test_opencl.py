@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lithify as lf
 from lithify.arith import as_variable, size, var
 from lithify.kernel import ir
 from lithify.lang.errors import LaunchError
@@ -64,3 +65,13 @@ def test_arguments_on_the_device(target: OpenCLTarget) -> None:
     other = target.compile(transpose(21, 37).program).upload(case.expected[0])
     with pytest.raises(LaunchError, match=r"argument x of transpose is 21\.37\.f32, but it takes 37\.21\.f32"):
         executable(*other)
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 96])
+def test_indices_in_registers_that_lanes_read(opencl_device: Any, count: int) -> None:
+    ids = [(7 * k + k * k) % 4 for k in range(count)]
+    first, *rest = map(str, ids)
+    program = lf.parse(f"f (xs : 4.i32) = gather [{', '.join([f'({first} : idx[4])', *rest])}] xs")["f"]
+    xs = np.arange(10, 14, dtype=np.int32)
+    for name in ("opencl", "cpu"):
+        np.testing.assert_array_equal(program.on(name)(xs), xs[ids])

@@ -15,7 +15,7 @@ from lithify.targets.cdialect.indices import element_count
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.registers import Place, private_places
 from lithify.targets.cdialect.values import ValuePrinter
-from lithify.targets.cdialect.walk import accesses, used_variables
+from lithify.targets.cdialect.walk import accesses, partly_written, used_variables
 
 PRIVATE_MEMORIES = ("private", "reg", "thread")
 _ALIGNMENT = 64
@@ -46,6 +46,7 @@ class Declarations:
         self._kernel, self._values, self._names, self._line = kernel, values, names, line
         self._dialect = values.dialect
         self._accesses = tuple(accesses(kernel.body))
+        self._partly_written = frozenset(partly_written(kernel.body))
         touched = {access.buffer for access in self._accesses}
         self._scratch = [b for b in kernel.scratch if b in touched]
         self._offsets: dict[Buffer, int] = {}  # in the workspace
@@ -142,8 +143,10 @@ class Declarations:
 
     def _variables(self, place: Place) -> None:
         by_type: dict[str, list[str]] = {}
+        partly = place.buffer in self._partly_written  # its other lanes are read then
         for name, width in place.variables():
-            by_type.setdefault(self._variable_type(place.buffer.scalar, width), []).append(name)
+            declared = self._variable_type(place.buffer.scalar, width)
+            by_type.setdefault(declared, []).append(f"{name} = ({declared})(0)" if partly and width > 1 else name)
         for declared, names in by_type.items():
             for start in range(0, len(names), _VARIABLES_A_LINE):
                 self._line(f"{declared} {', '.join(names[start : start + _VARIABLES_A_LINE])};")

@@ -57,7 +57,8 @@ OPERATIONS: Operations = {
     **{(name, kind): _wrapped(s) for name, s in (("add", "+"), ("sub", "-"), ("mul", "*")) for kind in INTEGER},
     **{(name, kind): _auxiliary(name, 2) for name in ("div", "rem", "min", "max", "shl", "shr") for kind in INTEGER},
     **{(name, kind): infix(s, BITS) for name, s in (("and", "&"), ("or", "|"), ("xor", "^")) for kind in INTEGER},
-    **{("not", kind): Template("({t})~{0}", UNARY, (PRIMARY,)) for kind in INTEGER},
+    # not ~, of which compilers warn where the operand was a truth value
+    **{("not", kind): Template("({t})({0} ^ -1)", UNARY, (PRIMARY,)) for kind in INTEGER},
     ("neg", SIGNED): Template("({t})(0 - ({w}){0})", UNARY, (PRIMARY,)),
     ("abs", SIGNED): _auxiliary("abs", 1),
     ("abs", UNSIGNED): Template("{0}", PRIMARY, (PRIMARY,)),

@@ -28,7 +28,10 @@ from lithify.kernel.walk import blocks_of, loaded_in, statements
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One place where a buffer is read or written; `lane` is the variable of the lanes around it."""
+    """One place where a buffer is read or written; `lane` is the variable of the lanes around it.
+
+    Indices are read for one lane after another, also where the lanes are a vector: their reads have no `lane`.
+    """
 
     buffer: Buffer
     index: Index
@@ -104,9 +107,19 @@ def accesses(block: Block, lane: Variable | None = None, width: int = 1) -> Iter
         for form in statement_forms(statement):
             for atom in loaded_in(form):
                 assert isinstance(atom.buffer, Buffer)
-                yield Access(atom.buffer, atom.index, lane, width, False)
+                yield Access(atom.buffer, atom.index, None, 1, False)
         for inner in blocks_of(statement):
             yield from accesses(inner, lane, width)
+
+
+def partly_written(block: Block, lane: Variable | None = None) -> Iterator[Buffer]:
+    """The buffers that some lanes of a vector write and others do not."""
+    for statement in block:
+        if isinstance(statement, Store) and lane is not None and any(lane in e.variables() for e in statement.guard):
+            yield statement.buffer
+        inside = statement.variable if isinstance(statement, Lanes) else lane
+        for inner in blocks_of(statement):
+            yield from partly_written(inner, inside)
 
 
 def used_variables(kernel: Kernel) -> set[Variable]:
