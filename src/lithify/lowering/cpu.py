@@ -236,7 +236,9 @@ class CpuStrategist(Strategist):
                 return Choice(path, tiles)
             straight = n <= 8 and elements(xs.type) <= 256
             return Choice(path, copy_loop(self.parallel if spread else UNROLL if straight else SEQ))
-        if VEC in nest or n < lanes or not is_constant(xs):
+        generated = [g.args[0] for g in subterms(xs) if g.kind == "generate"]
+        loops = any(u.kind in ("reduce", "scan", "iterate") for f in generated for u in subterms(f))
+        if VEC in nest or n < lanes or not is_constant(xs) or loops:
             return Choice(path, copy_loop(UNROLL if n <= 16 else self.parallel if spread else SEQ))
         level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ
         rest = self.leftover if spread else SEQ
