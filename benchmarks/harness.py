@@ -153,7 +153,9 @@ def machine_facts() -> dict[str, Value | dict[str, str]]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": versions,
-        "settings": {key: value for key, value in sorted(os.environ.items()) if _SETTINGS.fullmatch(key)},
+        "settings": {
+            key: value for key, value in sorted(os.environ.items()) if _SETTINGS.fullmatch(key) and os.sep not in value
+        },
     }
 
 
