@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.walk import Renaming, blocks_of, reads_of, statements
+from lithify.lang.levels import LevelKind
 
 _NEVER = 1 << 62
 _SHARED_IN_KERNEL = ("local", "thread")
@@ -33,7 +34,10 @@ def _kernel(kernel: ir.Kernel) -> ir.Kernel:
     candidates = [b for b in kernel.scratch if b.memory.name in _SHARED_IN_KERNEL]
     if len(candidates) < 2:
         return kernel
-    merged = _merge(candidates, _until_all_have_read(kernel, _spans(kernel.body, frozenset(candidates))))
+    spans = _until_all_have_read(kernel, _spans(kernel.body, frozenset(candidates)))
+    merged: dict[ir.Buffer, ir.Buffer] = {}
+    for together in _by_threads(kernel.body, candidates):
+        merged |= _merge(together, spans)
     if not merged:
         return kernel
     return replace(kernel, body=Renaming(merged, linear=True).block(kernel.body), scratch=_kept(kernel.scratch, merged))
@@ -78,6 +82,16 @@ def _spans(body: ir.Block, candidates: frozenset[ir.Buffer]) -> dict[ir.Buffer, 
 
     visit(body, ())
     return {buffer: _span(found) for buffer, found in accesses.items()}
+
+
+def _by_threads(body: ir.Block, buffers: list[ir.Buffer]) -> list[list[ir.Buffer]]:
+    """Buffers by the loop over threads that they stand in: memory of a thread belongs to one such loop."""
+    loops = [s for s in statements(body) if isinstance(s, ir.Loop) and s.level.kind is LevelKind.THREADS]
+    touched = [{b for s in statements(loop.body) for b in _touched(s)} for loop in loops]
+    groups: dict[tuple[bool, ...], list[ir.Buffer]] = {}
+    for buffer in buffers:
+        groups.setdefault(tuple([buffer in inside for inside in touched]), []).append(buffer)
+    return list(groups.values())
 
 
 def _until_all_have_read(kernel: ir.Kernel, spans: dict[ir.Buffer, _Span]) -> dict[ir.Buffer, _Span]:
