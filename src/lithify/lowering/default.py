@@ -18,6 +18,7 @@ from lithify.lowering.reduction import VERSIONS, Version
 from lithify.lowering.strategist import Strategist
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
+from lithify.rules.lowering import hoist_reduction
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ def lower(term: Term, model: DeviceModel, *, check: bool = False, strategy: str 
     derivation = Derivation(program, check=check)
     if strategy is not None:
         named(strategy)(derivation, model)
-    strategist_for(model)(model, loops_of(program)).settle(derivation)
+    derivation.normalize(hoist_reduction)
+    strategist_for(model)(model, loops_of(name_loops(derivation.term))).settle(derivation)
     return Lowered(derivation.term, derivation)
 
 

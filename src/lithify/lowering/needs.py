@@ -241,7 +241,7 @@ class Search:
         function, xs, last = t.args[0], t.args[-1], len(t.args) - 1
         body = function.args[0] if t.kind == "map" else function.args[0].args[0]
         element = xs.type.element if isinstance(xs.type, Array) else xs.type
-        if not is_scalar(element) and uses(body) > 1 and computed_elements(xs):
+        if not is_scalar(element) and has_work(body) and uses(body) > 1 and computed_elements(xs):
             return Need(Lack.SHARING, path, t, nest)
         return self._read(xs, (*path, last), nest, shared=False)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from lithify.lang.build import let, proj, reduce_, to, tuple_
 from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply
 from lithify.lang.types import Tuple
 from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
+from lithify.rules.holes import find, plug
 
 GROUP, ITEM = Level("group"), Level("item")  # for the examples
 
@@ -234,3 +236,23 @@ def by_components(term: Term, context: Context) -> Term | None:
     if not isinstance(term.type, Tuple):
         return None
     return tuple_(*[proj(i, term) for i in range(len(term.type.items))])
+
+
+@code_rule(
+    "hoist-reduction",
+    "map (λx. C[reduce f z e]) xs -> let s = reduce f z e in map (λx. C[s]) xs",
+    kinds="map reduce scan generate",
+    when=["e mentions neither x nor a variable bound inside"],
+    examples=[Example("λ (xs : 8.f32). map (λx. x / reduce (+) 0 xs) xs")],
+    law="A sum that no iteration changes is computed once, before the loop.",
+)
+def hoist_reduction(term: Term, context: Context) -> Term | None:
+    """A context hole cannot be said in the notation: the first such reduction of scalars in the function."""
+    del context
+    body, binders = term.args[0], 0
+    while body.kind == "lambda":
+        body, binders = body.args[0], binders + 1
+    found = find(body, lambda t: t.kind == "reduce" and isinstance(t.type, Scalar), binders)
+    if found is None:
+        return None
+    return let(found, lambda s: term.with_args((plug(term.args[0], found, s), *term.args[1:])))
