@@ -174,3 +174,14 @@ class Programs(Terms):
         if self.rng.random() < 0.5:
             return proj(self.rng.randrange(2), both)
         return let(both, lambda p: map_(lambda q: self.combine(proj(0, q), proj(1, q)), zip_(proj(1, p), proj(0, p))))
+
+
+class LongPrograms(Programs):
+    """Programs over longer arrays, for blocks, vectors and threads; on integers, for sums of floats would round."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng, i32)
+
+    def size(self, least: int = 0, most: int = 7) -> int:
+        sizes = (1, 2, 3, 4, 8, 16, 17, 33, 64, 96, 130, 300)
+        return self.rng.choice([n for n in sizes if least <= n <= (sizes[-1] if most == 7 else most)])

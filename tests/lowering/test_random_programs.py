@@ -16,12 +16,14 @@ from lithify.evaluate import evaluate
 from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
 from lithify.lang.errors import EvaluationError, LithifyError
-from lithify.lang.term import Term
+from lithify.lang.term import Term, subterms
+from lithify.lang.types import Function
 from lithify.lowering import lower
+from lithify.lowering.work import elements, work
 from lithify.machine import GENERIC_CPU, GENERIC_GPU, DeviceModel
 from lithify.program.devices import device
 from tests.kernel.translated import flat, parameters_of, random_value
-from tests.lowering.random_programs import Programs
+from tests.lowering.random_programs import LongPrograms, Programs
 from tests.lowering.smaller import smallest, text
 
 CHUNK = 40  # programs a test
@@ -84,3 +86,27 @@ def test_random_programs(machine: str, chunk: int) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_many_random_programs(machine: str, chunk: int) -> None:
     check(machine, range(10_000 + chunk * CHUNK, 10_000 + (chunk + 1) * CHUNK), depth=3 + chunk % 3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(20))
+@pytest.mark.parametrize("target", ["cpu", "c", "opencl"])
+def test_long_arrays(target: str, chunk: int) -> None:
+    """Through compiled code alone, where lowering blocks, vectorises and spreads over threads."""
+    try:
+        where = device(target)
+    except LithifyError as error:
+        pytest.skip(str(error))
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        try:
+            term = LongPrograms(random.Random(seed)).program(3)
+        except LithifyError:
+            continue
+        largest = max(elements(t.type) for t in subterms(term) if not isinstance(t.type, Function))
+        if largest > 20_000 or work(term) > 300_000:
+            continue
+        parameters, rng = parameters_of(term), np.random.default_rng(seed)
+        given = {p["name"]: random_value(p.type, rng) for p in parameters}
+        program = translate(lower(term, where.model).term, parameters, device=where.model)
+        found = where.target.compile(program)(*[leaf for p in parameters for leaf in flat(given[p["name"]])])
+        _compare(found if isinstance(found, tuple) else (found,), flat(evaluate(term, given)))
