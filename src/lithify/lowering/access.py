@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from lithify.arith import ArithError, Expr, Variable, const
+from lithify.arith import ArithError, Expr, Loaded, Variable, const
 from lithify.kernel import ir
 
 
@@ -115,6 +115,15 @@ def _note(
     found.append(Access(buffer, is_store, strides, borders, prod(extent for _, _, extent in loops)))
 
 
+def _mentions_data(form: Expr) -> bool:
+    """Does the value depend on an index that is loaded from a buffer?"""
+    return any(
+        isinstance(atom, Loaded) or any(map(_mentions_data, atom.parts()))
+        for monomial, _ in form.terms
+        for atom in monomial
+    )
+
+
 class _Probe:
     """Evaluates an index around the middle of its loops and at their ends."""
 
@@ -124,6 +133,7 @@ class _Probe:
         self.loops = [(v, extent) for v, _, extent in loops if v in mentioned]
         own = {v for v, _ in self.loops}
         self.middle = dict.fromkeys(mentioned - own, _SIZE) | {v: extent // 2 for v, extent in self.loops}
+        self.by_data = any(_mentions_data(form) for form in (position, *guard))
         self.plain = not guard and all(position.coefficient(v) is not None for v in own)
 
     def stride(self, variable: Variable) -> int | None:
@@ -140,7 +150,7 @@ class _Probe:
     def borders(self, variable: Variable, extent: int) -> tuple[int, int]:
         """How many iterations at either end do not continue the middle (padding is met there); (0, 0) if too many."""
         step = self.stride(variable)
-        if self.plain or step is None or variable not in self.middle or extent < 2 * _BORDER:
+        if self.by_data or self.plain or step is None or variable not in self.middle or extent < 2 * _BORDER:
             return 0, 0
         corners = self._corners(variable)
         low = max(self._irregular(range(_BORDER), corner, variable, step) for corner in corners)
