@@ -27,6 +27,7 @@ def function(accumulator: Type, element: Type, body: Callable[[Term, Term], Term
 FOUND = {
     "sum": function(f32, f32, add),
     "product": function(f32, f32, mul),
+    "reciprocals of integers": function(i32, i32, lambda a, x: add(a, op("div", const(1, i32), x))),
     "largest": function(f32, f32, lambda a, x: op("max", a, x)),
     "sum of absolute values": function(f32, f32, lambda a, x: add(a, op("abs", x))),
     "dot product": function(f32, PAIR, lambda a, p: add(a, mul(proj(0, p), proj(1, p)))),
@@ -44,7 +45,7 @@ NOT_FOUND = {
     "sum of exponentials": function(f32, f32, lambda a, x: add(a, op("exp", x))),
     "Horner's scheme": function(f32, f32, lambda a, x: add(mul(a, const(2, f32)), x)),
     "the last element": function(f32, f32, lambda a, x: x),
-    "reciprocals": function(i32, i32, lambda a, x: add(a, op("div", const(1, i32), x))),
+    "reciprocals": function(f32, f32, lambda a, x: add(a, op("exp", op("div", const(1, f32), x)))),
     "counting": function(i32, f32, lambda a, x: add(a, const(1, i32))),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from lithify.lang.build import let, map_, proj, reduce_, scan, to, transpose, tuple_, zip_
-from lithify.lang.levels import HEAP, LOCAL, SEQ
+from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ
 from lithify.lang.term import Term, apply
 from lithify.lang.types import Array, Tuple
 from lithify.rewrite import Context, Failure, Rule, difference
@@ -91,6 +91,24 @@ def _layout_out(t: Terms) -> Term:
     return map_(lambda x: transpose(map_(lambda y: apply(inner, x, y), ys)), xs, name="m")
 
 
+def _hoist_reduction(t: Terms) -> Term:
+    xs, summed = t.rows(t.size()), t.input(Array(t.size(), t.atom))
+    f = t.function([t.scalar, t.atom], t.scalar)
+    total = reduce_(lambda a, x: apply(f, a, x), t.constant(t.scalar), summed)
+    body = t.function([element_of(xs.type), t.scalar], t.value_type())
+    if t.rng.random() < 0.5:
+        return map_(lambda x: apply(body, x, total), xs)
+    combine = t.function([t.scalar, element_of(xs.type), t.scalar], t.scalar)
+    make = t.rng.choice((reduce_, scan))
+    return make(lambda a, x: apply(combine, a, x, total), t.constant(t.scalar), xs)
+
+
+def _double_buffer(t: Terms) -> Term:
+    pair = Tuple(*[t.value_type() for _ in range(t.rng.choice((2, 3)))])
+    f = t.function([pair, t.atom], pair)
+    return reduce_(lambda a, x: apply(f, a, x), t.term(pair), t.input(Array(t.size(), t.atom)), SEQ)
+
+
 def _by_components(t: Terms) -> Term:
     pair = Tuple(*[t.value_type() for _ in range(t.rng.choice((2, 3)))])
     if t.rng.random() < 0.3:
@@ -110,6 +128,8 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "hoist-expanded": (_hoist_expanded, ()),
     "layout-out": (_layout_out, ()),
     "by-components": (_by_components, ()),
+    "double-buffer-components": (_double_buffer, (PRIVATE,)),
+    "hoist-reduction": (_hoist_reduction, ()),
 }
 
 
