@@ -55,9 +55,10 @@ def tiles(program: Term, path: Path, width: int, level: Level) -> Strategy | Non
     dimensions = _dimensions(program, path)
     read = [d for d in dimensions if d.read == 1 and d.length > 1]
     written = [d for d in dimensions if d.written == 1 and d.length > 1]
-    if not read or not written or read == written or min(read[0].length, written[0].length) < width:
+    plane = next(((r, w) for r in read for w in written if r not in written and w not in read), None)
+    if plane is None or min(plane[0].length, plane[1].length) < width:
         return None
-    return _loops(dimensions, (read[0], written[0]), width, level)
+    return _loops(dimensions, plane, width, level)
 
 
 def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], width: int, level: Level) -> Strategy:
