@@ -82,11 +82,13 @@ def compare(
     warm_up: int = 2,
     sample_seconds: float = 0.002,
     device_timed: bool = False,
+    rest: float = 0.0,
 ) -> dict[str, Timing]:
     """Time the named callables side by side; the result keeps their order.
 
-    A round calls each of them often enough to last `sample_seconds`. With `device_timed` a callable returns
-    its own time in seconds (from the device's clock) and that is taken instead of the clock around it.
+    A round calls each of them often enough to last `sample_seconds`, after `rest` seconds of sleep and one call that is
+    not counted: threads of one library that wait in a loop would take a core from the next. With `device_timed` a
+    callable returns its own time in seconds (from the device's clock) and that is taken instead of the clock around it.
 
     Raises ValueError for less than one round.
     """
@@ -98,6 +100,9 @@ def compare(
     for turn in range(rounds):
         shift = turn % len(order)
         for name in order[shift:] + order[:shift]:
+            if rest:
+                time.sleep(rest)
+                runs[name]()
             seconds[name].append(_seconds_a_call(runs[name], calls[name], device_timed))
     return {name: Timing(name, tuple(values)) for name, values in seconds.items()}
 
