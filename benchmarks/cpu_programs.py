@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from benchmarks.harness import Row, Timing, compare, cpu_name, ratio, record, table, usable_cores
 from benchmarks.stream import aligned, jobs
 
@@ -104,8 +102,11 @@ def main(quick: bool) -> None:
     rows = run(quick)
     print(table(rows))
     if not quick:
-        record("cpu_programs", rows, device=cpu_name(), note="float32, results into out= (an array that lithify made); rates count what is read and "
-               "written at least; a share is of the best stream beside it.")  # fmt: skip
+        note = (
+            "float32, results into out= (an array that lithify made); rates count what is read and written at least; "
+            "a share is of the best stream beside it."
+        )
+        record("cpu_programs", rows, device=cpu_name(), note=note)
 
 
 def run(quick: bool, only: set[str] | None = None, rounds: int = 9) -> list[Row]:
