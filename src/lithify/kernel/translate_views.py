@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from lithify.arith import Expr, maximum, minimum, proves_divisible, xor
+from lithify.arith import Expr, proves_divisible, xor
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads
 from lithify.kernel.conditions import conjunction
 from lithify.kernel.places import ArrayValue, Environment, Readable
 from lithify.kernel.translate_read import array, choose, guarded_readable, read_at, rows, shared, view, where
+from lithify.lang.index_functions import padding_source
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Tuple, Type
@@ -82,21 +83,7 @@ def _pad(tr: Translator, t: Term, env: Environment) -> Readable:
 
         return view(t, at, xs)
     _read_once(tr, t, xs)
-    return view(t, lambda i: xs.at(source_of_padding(mode, i - left, n, left, right)), xs)
-
-
-def source_of_padding(mode: str, i: Expr, n: Expr, left: Expr, right: Expr) -> Expr:
-    """The element that stands at position i (from -left to n + right - 1) of a padded array of length n."""
-    if mode == "clamp":
-        return minimum(maximum(i, 0), n - 1)
-    if mode == "wrap":
-        return i % n
-    assert mode == "mirror", mode
-    if left.hi <= n.lo and right.hi <= n.lo:
-        inner = maximum(i, -1 - i)  # at least 0; past the end it counts back
-        return minimum(inner, 2 * n - 1 - inner)
-    inner = i % (2 * n)
-    return minimum(inner, 2 * n - 1 - inner)
+    return view(t, lambda i: xs.at(padding_source(mode, i - left, n, left, right)), xs)
 
 
 @reads("zip")

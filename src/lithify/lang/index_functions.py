@@ -1,7 +1,7 @@
-"""Index functions of `reindex`: position in the view -> position below, with a declared inverse.
+"""Index functions: position in the view -> position below, for `reindex` (with a declared inverse) and for `pad`.
 
-Built over canonical variables (one an extent), so that equal functions are equal objects and terms that hold them
-hash alike.
+Those of `reindex` are built over canonical variables (one an extent), so that equal functions are equal objects and
+terms that hold them hash alike.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from lithify.arith import Expr, Variable, as_expr, const, proves, var
+from lithify.arith import Expr, Variable, as_expr, const, maximum, minimum, proves, var
 from lithify.lang.errors import TypeMismatch
 
 
@@ -105,3 +105,18 @@ def variables_of(function: IndexFunction) -> frozenset[Variable]:
     """The size variables that the function depends on."""
     own = canonical_variable(function.extent).variables() | canonical_variable(function.source).variables()
     return (function.forward.variables() | function.extent.variables() | function.source.variables()) - own
+
+
+def padding_source(mode: str, i: Expr, n: Expr, left: Expr, right: Expr) -> Expr:
+    """The element of n that stands at position i of a padded array, -left <= i < n + right."""
+    if mode == "fill":
+        return i
+    if mode == "clamp":
+        return minimum(maximum(i, 0), n - 1)
+    if mode == "wrap":
+        return i % n
+    if proves(n - left) and proves(n - right):  # at most one reflection at each end
+        inner = maximum(i, -1 - i)
+        return minimum(inner, 2 * n - 1 - inner)
+    inner = i % (2 * n)
+    return minimum(inner, 2 * n - 1 - inner)

@@ -20,7 +20,6 @@ from lithify.views.transforms import (
     Transform,
     Unmerge,
     Xor,
-    padding_source,
 )
 from lithify.views.view import Access, Guard, TransformMap, View
 from lithify.views.width import VectorWidth, VectorWidths, index_bits, vector_widths
@@ -56,7 +55,6 @@ __all__ = [
     "index_bits",
     "layout_of",
     "locality",
-    "padding_source",
     "read",
     "top_down",
     "vector_widths",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lithify.arith import Expr, as_expr, const, maximum, minimum, proves, proves_equal, var, xor
-from lithify.lang.index_functions import IndexFunction
+from lithify.arith import Expr, as_expr, const, proves, proves_equal, var, xor
+from lithify.lang.index_functions import IndexFunction, padding_source
 from lithify.views.errors import ViewError
 from lithify.views.space import Dims, product, quoted
 
@@ -135,21 +135,6 @@ class Pad(Transform):
         if self.mode != "fill":
             return f"{amounts}, {self.mode}"
         return amounts if self.value == 0 else f"{amounts}, fill {self.value}"
-
-
-def padding_source(mode: str, i: Expr, n: Expr, left: Expr, right: Expr) -> Expr:
-    """The element of n that stands at position i of a padded array, -left <= i < n + right."""
-    if mode == "fill":
-        return i
-    if mode == "clamp":
-        return minimum(maximum(i, 0), n - 1)
-    if mode == "wrap":
-        return i % n
-    if proves(n - left) and proves(n - right):  # at most one reflection at each end
-        inner = maximum(i, -1 - i)
-        return minimum(inner, 2 * n - 1 - inner)
-    inner = i % (2 * n)
-    return minimum(inner, 2 * n - 1 - inner)
 
 
 @dataclass(frozen=True)
