@@ -391,8 +391,7 @@ def test_a_derivation_is_printed_as_its_steps(programs: lf.Module) -> None:
 
 
 def test_a_histogram_by_generate() -> None:
-    histogram = lf.parse("h (xs : n.u8) = generate 256 (λ b . sum (map (λ x . if i32 x == i32 b then 1 else 0) xs))")[
-        "h"
-    ]
+    text = "h (xs : n.u8) = generate 256 (λ b . sum (map (λ x . if i32 x == i32 b then 1 else 0) xs))"
+    histogram = lf.parse(text)["h"]
     xs = np.random.default_rng(0).integers(0, 256, 5000).astype(np.uint8)
     np.testing.assert_array_equal(histogram(xs), np.bincount(xs, minlength=256))

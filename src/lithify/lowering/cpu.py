@@ -21,11 +21,9 @@ from lithify.lowering.facts import (
     lanes_of,
     scalar_bits,
 )
-from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Need, Nest, has_work, is_scalar
-from lithify.lowering.strategist import Choice, Strategist
+from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import elements, is_constant, length_of, work
-from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation, Strategy, everywhere, try_
 from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
@@ -52,7 +50,7 @@ WIDEST_TILE = 16
 PRIVATE_BYTES = 2_048
 
 
-class CpuStrategist(Strategist):
+class CpuStrategist(DeviceStrategist):
     """Answers for a CPU: `model` gives cores and vector width, `loops` how the program's loops walk through memory.
 
     `parallel` is the level that the outermost loop gets, `leftover` that of what its pieces leave over, `scratch` the
@@ -63,9 +61,6 @@ class CpuStrategist(Strategist):
     parallel: Level = PAR
     leftover: Level = SEQ
     scratch: Memory = THREAD
-
-    def __init__(self, model: DeviceModel, loops: Loops) -> None:
-        self.model, self.loops = model, loops
 
     def settle(self, derivation: Derivation) -> Derivation:
         if not self.model.has_memory("local"):

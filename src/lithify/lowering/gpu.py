@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
-from lithify.lang.types import Type
-from lithify.lowering.facts import body_work, element_of, fits_locally, has_lanes, is_flat, lanes_of
-from lithify.lowering.loops import Loops
+from lithify.lang.types import Type, shape_of
+from lithify.lowering.facts import body_work, element_of, has_lanes, is_flat, lanes_of
 from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
-from lithify.lowering.strategist import Choice, Strategist
+from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import elements, is_constant, length_of
-from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at
 from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
@@ -42,13 +40,10 @@ GROUPS_PER_CORE = 8
 ANY_PIECE = 16_384
 
 
-class GpuStrategist(Strategist):
+class GpuStrategist(DeviceStrategist):
     """Answers for a GPU: `model` gives multiprocessors and access width, `loops` how loops walk through memory."""
 
     unrolled_work = 64
-
-    def __init__(self, model: DeviceModel, loops: Loops) -> None:
-        self.model, self.loops = model, loops
 
     # -- maps
 
@@ -158,9 +153,6 @@ class GpuStrategist(Strategist):
             return Choice(path, copy_loop(ITEM))
         return Choice(path, copy_loop(UNROLL if elements(xs.type) <= 32 else SEQ))
 
-    def fits(self, type_: Type, memory: Memory) -> bool:
-        return fits_locally(self.model, type_, memory)
-
     def memory_for(self, type_: Type, nest: Nest) -> Memory:
         """The heap outside of all loops, local memory for a group, private memory for an item."""
         names = {level.name for level in nest}
@@ -180,7 +172,7 @@ def _inner_dimension(nest: Nest) -> Level | None:
 def _depth(m: Term) -> int:
     """How many maps write, one directly in the other."""
     depth, t = 1, m.args[0].args[0]
-    while t.kind == "map" or (t.pattern.layout and len(t.args) == 1 and t.kind != "map"):
+    while t.kind == "map" or (t.pattern.layout and len(t.args) == 1):
         if t.kind == "map":
             if not is_lazy(t.args[0]) and t["level"] is not None:
                 break
@@ -192,6 +184,4 @@ def _depth(m: Term) -> int:
 
 
 def _dimensions(type_: Type) -> int:
-    from lithify.lang.types import shape_of
-
     return len(shape_of(type_)[0])

@@ -5,11 +5,10 @@ Work-items that share a group would be run in turn by one core, and every barrie
 
 from __future__ import annotations
 
-from lithify.lang.levels import LOCAL, SEQ, Level, Memory
+from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
-from lithify.lang.types import Type
 from lithify.lowering.cpu import PIECES, CpuStrategist
-from lithify.lowering.facts import fits_locally, has_lanes, is_elementwise
+from lithify.lowering.facts import has_lanes, is_elementwise
 from lithify.lowering.needs import Need, has_loops, is_scalar
 from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
@@ -47,6 +46,3 @@ class OpenClCpuStrategist(CpuStrategist):
         if is_scalar(r.type) and has_lanes(r) and long:
             return Choice(need.path, self._partial_sums(r))
         return Choice(need.path, one_group(GROUP, SEQ))
-
-    def fits(self, type_: Type, memory: Memory) -> bool:
-        return fits_locally(self.model, type_, memory)

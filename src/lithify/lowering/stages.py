@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term
-from lithify.lang.types import Array, Tuple, Type, shape_of
+from lithify.lang.types import Tuple, Type, shape_of
+from lithify.lowering.facts import element_of
 from lithify.lowering.needs import Path, has_work, is_scalar
 from lithify.lowering.work import count, is_constant, length_of
 from lithify.machine import DeviceModel
@@ -35,7 +36,7 @@ def next_step(m: Term, model: DeviceModel) -> tuple[Path, Strategy] | None:
     None when the loop is not of this kind, when it is ready, or when tiles do not pay.
     """
     xs = m.args[1]
-    if is_scalar(_row(m.type)) or not has_work(xs) or not is_constant(m):
+    if is_scalar(element_of(m)) or not has_work(xs) or not is_constant(m):
         return None
     in_tiles = _is_part(m, "block")
     if xs.kind == "split" and in_tiles and xs.args[0].kind == "slide":
@@ -84,7 +85,7 @@ def _rows_of_a_tile(m: Term, overlap: int, inner: Term, model: DeviceModel) -> i
     What is left over by whole tiles is one tile.
     """
     n = length_of(m)
-    fitting = _room(model) // _bytes(_row(inner.type)) - overlap
+    fitting = _room(model) // _bytes(element_of(inner)) - overlap
     if _is_part(m, "rest"):
         return n if n <= max(fitting, overlap) else None
     most = min(fitting, _TALLEST, n // (4 * model.cores))
@@ -98,11 +99,6 @@ def _room(model: DeviceModel) -> int:
     room = int(next((c.bytes for c in model.caches if c.level == 2), 1 << 18) * _CACHE_SHARE)
     local = model.memory("local").bytes if model.has_memory("local") else None
     return room if local is None else min(room, local)
-
-
-def _row(type_: Type) -> Type:
-    assert isinstance(type_, Array)
-    return type_.element
 
 
 def _bytes(type_: Type) -> int:

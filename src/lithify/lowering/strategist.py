@@ -20,9 +20,12 @@ from lithify.lowering.facts import (
     body_work,
     computes_rows,
     element_of,
+    fits_locally,
 )
+from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Need, Nest, Path, Search, has_loops, has_work, is_lazy, is_scalar, uses
 from lithify.lowering.work import is_constant, length_of, work
+from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation, Strategy, at
 from lithify.rules.algorithmic import iterate_unroll, let_inline
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
@@ -163,3 +166,14 @@ class Strategist(ABC):
     def iteration(self, need: Need, program: Term) -> Choice:
         """For an iteration that is not expanded."""
         return Choice(need.path, iterate_unroll())
+
+
+class DeviceStrategist(Strategist):
+    """Answers for a device: `model` describes it, `loops` how the program's loops walk through memory."""
+
+    def __init__(self, model: DeviceModel, loops: Loops) -> None:
+        self.model, self.loops = model, loops
+
+    def fits(self, type_: Type, memory: Memory) -> bool:
+        """At most half of the local memory, if that is where the value goes."""
+        return fits_locally(self.model, type_, memory)
