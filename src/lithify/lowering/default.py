@@ -10,12 +10,14 @@ from lithify.lang.errors import LithifyError, RewriteFailed
 from lithify.lang.levels import PAR
 from lithify.lang.term import Term
 from lithify.lowering.cpu import CpuStrategist
+from lithify.lowering.families import recognise
 from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
 from lithify.lowering.opencl_cpu import OpenClCpuStrategist
 from lithify.lowering.plain import plain_kernels
 from lithify.lowering.reduction import VERSIONS, Version
 from lithify.lowering.strategist import Strategist
+from lithify.lowering.tuning import Parameters
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
 from lithify.rules.lowering import hoist_reduction
@@ -29,20 +31,44 @@ class Lowered:
     derivation: Derivation
 
 
-def lower(term: Term, model: DeviceModel, *, check: bool = False, strategy: str | None = None) -> Lowered:
+def lower(
+    term: Term,
+    model: DeviceModel,
+    *,
+    check: bool = False,
+    strategy: str | None = None,
+    parameters: Parameters | None = None,
+) -> Lowered:
     """Lower a program for a device; levels and memories that it gives already are kept.
 
-    A named strategy (see `strategies`) goes first, and the device's default fills in what it leaves open. With `check`,
-    the values before and after every step are compared (use small sizes). Raises RewriteFailed when the program cannot
-    be lowered so.
+    A named strategy (see `strategies`) goes first, or that of the program's family (see `families`) by the given tuning
+    parameters or else by its default ones; the device's default fills in what is left open. With `check`, the values
+    before and after every step are compared (use small sizes). Raises RewriteFailed when the program cannot be lowered
+    so, and for parameters that are invalid.
     """
     program = name_loops(term)
     derivation = Derivation(program, check=check)
     if strategy is not None:
         named(strategy)(derivation, model)
+    else:
+        _by_family(derivation, model, parameters)
     derivation.normalize(hoist_reduction)
     strategist_for(model)(model, loops_of(name_loops(derivation.term))).settle(derivation)
     return Lowered(derivation.term, derivation)
+
+
+def _by_family(derivation: Derivation, model: DeviceModel, parameters: Parameters | None) -> None:
+    """Lower a program of a known family by the family's strategy."""
+    found = recognise(derivation.term)
+    space = None if found is None else found[0].space(found[1], model)
+    if found is None or space is None:
+        if parameters is not None:
+            raise RewriteFailed(f"nothing in this program is tuned on {model}, but parameters are given: {parameters}")
+        return
+    family, problem = found
+    if parameters is not None:
+        space.check(parameters)
+    family.derive(derivation, problem, parameters or space.default, model)
 
 
 def strategies() -> dict[str, Version]:

@@ -1,0 +1,17 @@
+"""The families of programs that have parametrised strategies."""
+
+from __future__ import annotations
+
+from lithify.lang.term import Term
+from lithify.lowering.tuning import Family, Problem
+
+FAMILIES: tuple[Family, ...] = ()
+
+
+def recognise(program: Term) -> tuple[Family, Problem] | None:
+    """The family that a program belongs to and its problem there; None where it belongs to none."""
+    for family in FAMILIES:
+        problem = family.recognise(program)
+        if problem is not None:
+            return family, problem
+    return None
