@@ -1,7 +1,7 @@
 """What parametrised strategies are made of: families of programs, problems, parameters and the spaces they span.
 
-A family (matrix multiplication, convolution, ..) recognises its programs, says which parameters there are for a problem on
-a device and why a set of them is invalid, and lowers a program by a set: the default set where nothing was measured.
+A family (matrix multiplication, convolution, ..) recognises its programs, says which parameters there are for a problem
+on a device and why a set of them is invalid, and lowers a program by a set: by the default where nothing was measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Value = int | str
 
 
 class Parameters(Mapping[str, Value]):
-    """A set of tuning parameters, immutable; its text is `key=value,key=value`, in the order in which they are given."""
+    """A set of tuning parameters, immutable; its text is `key=value,key=value`, in the order that they are given in."""
 
     __slots__ = ("_values",)
 
@@ -128,7 +128,7 @@ class Family(ABC):
 
     @abstractmethod
     def space(self, problem: Problem, model: DeviceModel) -> Space | None:
-        """The parameters for a problem on a device; None where the family knows nothing better than the default lowering."""
+        """The parameters for a problem on a device; None where the default lowering is as good as it gets."""
 
     @abstractmethod
     def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:
