@@ -10,14 +10,14 @@ from lithify.lang.errors import LithifyError, RewriteFailed
 from lithify.lang.levels import PAR
 from lithify.lang.term import Term
 from lithify.lowering.cpu import CpuStrategist
-from lithify.lowering.families import recognise
+from lithify.lowering.families import FAMILIES, recognise
 from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
 from lithify.lowering.opencl_cpu import OpenClCpuStrategist
 from lithify.lowering.plain import plain_kernels
 from lithify.lowering.reduction import VERSIONS, Version
 from lithify.lowering.strategist import Strategist
-from lithify.lowering.tuning import Parameters
+from lithify.lowering.tuning import Family, Parameters
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
 from lithify.rules.lowering import hoist_reduction
@@ -38,6 +38,7 @@ def lower(
     check: bool = False,
     strategy: str | None = None,
     parameters: Parameters | None = None,
+    families: tuple[Family, ...] = FAMILIES,
 ) -> Lowered:
     """Lower a program for a device; levels and memories that it gives already are kept.
 
@@ -51,15 +52,17 @@ def lower(
     if strategy is not None:
         named(strategy)(derivation, model)
     else:
-        _by_family(derivation, model, parameters)
+        _by_family(derivation, model, parameters, families)
     derivation.normalize(hoist_reduction)
     strategist_for(model)(model, loops_of(name_loops(derivation.term))).settle(derivation)
     return Lowered(derivation.term, derivation)
 
 
-def _by_family(derivation: Derivation, model: DeviceModel, parameters: Parameters | None) -> None:
-    """Lower a program of a known family by the family's strategy."""
-    found = recognise(derivation.term)
+def _by_family(
+    derivation: Derivation, model: DeviceModel, parameters: Parameters | None, families: tuple[Family, ...]
+) -> None:
+    """Lower a program of one of the families by the family's strategy."""
+    found = recognise(derivation.term, families)
     space = None if found is None else found[0].space(found[1], model)
     if found is None or space is None:
         if parameters is not None:

@@ -8,9 +8,9 @@ from lithify.lowering.tuning import Family, Problem
 FAMILIES: tuple[Family, ...] = ()
 
 
-def recognise(program: Term) -> tuple[Family, Problem] | None:
+def recognise(program: Term, families: tuple[Family, ...] = FAMILIES) -> tuple[Family, Problem] | None:
     """The family that a program belongs to and its problem there; None where it belongs to none."""
-    for family in FAMILIES:
+    for family in families:
         problem = family.recognise(program)
         if problem is not None:
             return family, problem
