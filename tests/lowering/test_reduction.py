@@ -11,11 +11,13 @@ from lithify.lang.build import add, const, param, reduce_
 from lithify.lang.errors import EvaluationError, RewriteFailed
 from lithify.lang.scalars import f32, i32
 from lithify.lang.types import array
-from lithify.lowering import lower, strategies
+from lithify.lowering import lower
+from lithify.lowering.reduction import VERSIONS
 from lithify.machine import GENERIC_GPU
 from tests.kernel.mutations import MUTATIONS, mutants
 
 SMALLEST = 4096
+NAMES = [version.name for version in VERSIONS]
 
 
 def _sum(n: int, scalar: object = f32) -> object:
@@ -28,7 +30,7 @@ def _kernels(name: str, n: int, *, check: bool = False) -> object:
     return translate(lowered.term, [("xs", array(n, f32))], device=GENERIC_GPU)
 
 
-@pytest.mark.parametrize("name", strategies())
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [SMALLEST, SMALLEST + 1, 10_007])
 def test_every_version_sums(name: str, n: int) -> None:
     data = np.random.default_rng(n).integers(-8, 8, n).astype(np.float32)
@@ -36,7 +38,7 @@ def test_every_version_sums(name: str, n: int) -> None:
     assert result == data.sum()
 
 
-@pytest.mark.parametrize("name", strategies())
+@pytest.mark.parametrize("name", NAMES)
 def test_every_barrier_is_needed(name: str) -> None:
     """Where a barrier is left out, the evaluator finds two items that do not wait for each other."""
     (no_barrier,) = (m for m in MUTATIONS if m.name == "no barrier")

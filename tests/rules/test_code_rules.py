@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from lithify.lang.build import let, map_, proj, reduce_, scan, to, transpose, tuple_, zip_
+from lithify.lang.build import join, let, map_, proj, reduce_, scan, take, to, transpose, tuple_, zip_
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ
 from lithify.lang.term import Term, apply
-from lithify.lang.types import Array, Tuple
+from lithify.lang.types import Array, Tuple, shape_of
 from lithify.rewrite import Context, Failure, Rule, difference
 from lithify.rewrite.rule import Code
 from lithify.rules import all_rules
@@ -117,6 +117,33 @@ def _by_components(t: Terms) -> Term:
     return reduce_(lambda a, x: apply(f, a, x), t.term(pair), t.input(Array(t.size(), t.atom)))
 
 
+def _accumulator_layout(t: Terms) -> Term:
+    """A layout of new elements that are combined with an accumulator of two or three dimensions, one by one."""
+    sizes = [t.rng.randrange(1, 4) for _ in range(3)]
+    inside = t.rng.random() < 0.5
+    kind = t.rng.choice(("join", "take", "transpose"))
+    rows = Array(sizes[0], Array(sizes[1], Array(sizes[2], t.scalar) if kind == "join" or inside else t.scalar))
+    if kind == "join" and inside:
+        rows = Array(sizes[0], Array(2, Array(sizes[1], Array(sizes[2], t.scalar))))
+    kept = t.rng.randrange(1, (sizes[1] if inside else sizes[0]) + 1)
+    layout = {"join": join, "take": lambda x: take(kept, x), "transpose": transpose}[kind]
+
+    def laid_out(x: Term) -> Term:
+        return map_(layout, x) if inside else layout(x)
+
+    xs = t.input(Array(t.size(), rows))
+    f = t.function([Tuple(t.scalar, t.scalar)], t.scalar)
+
+    def combine(accumulator: Term, new: Term, dims: int) -> Term:
+        if dims == 1:
+            return map_(f, zip_(accumulator, new), name=t.rng.choice((None, "m")))
+        return map_(lambda p: combine(proj(0, p), proj(1, p), dims - 1), zip_(accumulator, new))
+
+    start = t.input(laid_out(t.input(rows)).type)
+    dims = len(shape_of(start.type)[0])
+    return reduce_(lambda a, x: combine(a, laid_out(x), dims), start, xs, name="k")
+
+
 MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "map-fission": (_fission, ()),
     "epilogue-fission": (_epilogue, ()),
@@ -127,6 +154,7 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "hoist": (_hoist, ()),
     "hoist-expanded": (_hoist_expanded, ()),
     "layout-out": (_layout_out, ()),
+    "accumulator-layout": (_accumulator_layout, ()),
     "by-components": (_by_components, ()),
     "double-buffer-components": (_double_buffer, (PRIVATE,)),
     "hoist-reduction": (_hoist_reduction, ()),
@@ -184,3 +212,19 @@ def test_views_that_depend_on_the_element_stay_inside() -> None:
     xs = t.input(Array(4, t.scalar))
     inside = map_(lambda x: map_(lambda y: t.combine(x, y), xs), xs)
     assert all_rules()["layout-out"].explain(inside) is not None
+
+
+def test_an_accumulator_that_is_read_elsewhere_keeps_its_layout() -> None:
+    t = Terms(random.Random(0), atoms=False)
+    xs = t.input(Array(3, Array(2, Array(2, t.scalar))))
+    start = t.input(Array(2, Array(2, t.scalar)))
+
+    def combine(a: Term, new: Term) -> Term:
+        rows = zip_(a, new)
+        return map_(lambda p: map_(lambda q: t.combine(proj(0, q), proj(1, q)), zip_(proj(0, p), proj(1, p))), rows)
+
+    rule = all_rules()["accumulator-layout"]
+    assert rule.explain(reduce_(lambda a, x: combine(a, transpose(x)), start, xs)) is None
+    assert rule.explain(reduce_(lambda a, x: combine(a, x), start, xs)) is not None
+    mixed = reduce_(lambda a, x: combine(a, transpose(combine(x, a))), start, xs)
+    assert rule.explain(mixed) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from lithify.lowering.default import Lowered, lower, strategies
+from lithify.lowering.default import Lowered, lower
+from lithify.lowering.strategies import strategies
 
 __all__ = ["Lowered", "lower", "strategies"]

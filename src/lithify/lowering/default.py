@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
 from lithify.lowering.opencl_cpu import OpenClCpuStrategist
 from lithify.lowering.plain import plain_kernels
-from lithify.lowering.reduction import VERSIONS, Version
+from lithify.lowering.strategies import named
 from lithify.lowering.strategist import Strategist
 from lithify.lowering.tuning import Family, Parameters
 from lithify.machine import DeviceModel
@@ -72,21 +71,6 @@ def _by_family(
     if parameters is not None:
         space.check(parameters)
     family.derive(derivation, problem, parameters or space.default, model)
-
-
-def strategies() -> dict[str, Version]:
-    """The named strategies: what `lower` and the command `lithify derive --strategy` know by name."""
-    return {version.name: version for version in VERSIONS}
-
-
-def named(name: str) -> Version:
-    """The strategy of that name; raises RewriteFailed with names that are close to it."""
-    found = strategies().get(name)
-    if found is None:
-        close = difflib.get_close_matches(name, strategies(), 3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(strategies())}"
-        raise RewriteFailed(f"there is no strategy named {name}", hint=hint)
-    return found
 
 
 def strategist_for(model: DeviceModel) -> Callable[[DeviceModel, Loops], Strategist]:

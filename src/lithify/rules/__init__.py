@@ -8,6 +8,7 @@
     reduction     partial-reduce(n), blocked-reduce(n), split-reduce(n), pad-reduce(n), reduce-lanes(n),
                   reduce-stride(s), partial-reduce-.., reduce-join, scan-blocked(n), ..
     layout        movement of views past maps, zips and each other; reindex-both(g), coalesce(s); layout-out
+    accumulators  accumulator-layout: joins, takes and transposes out of a reduction of arrays
     memory        store(memory), stage(memory, levels) and its variants, stage-out, accumulate(level, memory, copy_in,
                   copy_out), double-buffer, hoist, hoist-expanded, ..
     parallel      map-level(level), map-relevel(old, level), reduce-level(level, memory), `nest(levels)`
@@ -27,6 +28,7 @@ from functools import cache
 
 from lithify.rewrite.rule import Rule
 from lithify.rules import (
+    accumulators,
     algorithmic,
     fusion,
     interchange,
@@ -48,6 +50,7 @@ FAMILIES = {
         interchange,
         reduction,
         layout,
+        accumulators,
         memory,
         parallel,
         vector,

@@ -210,6 +210,13 @@ transpose_map_join = rule(
     law="Columns of rows that are joined from blocks.",
 )
 
+transpose_take = rule(
+    "transpose-take",
+    "T (take n X) -> map (take n) (T X)",
+    examples=[Example("λ (A : 4.6.f32). transpose (take 3 A)")],
+    law="The first rows, transposed, are the first elements of each column.",
+)
+
 slide_transpose = rule(
     "slide-transpose",
     "slide n s (T X) -> map T (T (map (slide n s) X))",
@@ -250,6 +257,14 @@ join_replicate = rule(
     "join (replicate n (replicate m x)) -> replicate (n * m) x",
     examples=[Example("λ (x : f32). join (replicate 4 (replicate 2 x))")],
     law="Rows of equal elements.",
+)
+
+pad_replicate = rule(
+    "pad-replicate",
+    "pad l r mode (replicate n x) -> replicate (l + n + r) x",
+    when=["n >= 1"],
+    examples=[Example("λ (x : f32). pad 0 1 clamp (replicate 7 x)")],
+    law="More of the same.",
 )
 
 # ---- splits and joins of one another -------------------------------------------------------------------------------
