@@ -6,7 +6,6 @@ tolerance that grows with the scalar type's unit of rounding, relative to the la
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithify.arith import Expr, as_expr
+from lithify.explore.comparison import distance, relative_difference
 from lithify.lang.errors import LithifyError
 from lithify.lang.scalars import SCALARS, Kind, Scalar
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -208,22 +208,3 @@ def tolerance_of(scalar: Scalar) -> float:
         return 0.0
     bits = {"f8e5m2": 2, "f8e4m3": 3, "bf16": 7, "f16": 10, "f32": 23, "complex64": 23}.get(scalar.name, 52)
     return min(0.25, _ROUNDINGS * 2.0 ** -(bits + 1)) if bits > 20 else min(0.25, 8 * 2.0**-bits)
-
-
-def relative_difference(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    """The largest difference, relative to the largest finite element expected; infinite where one alone is NaN."""
-    if not got.size:
-        return 0.0
-    finite = np.abs(wanted[np.isfinite(wanted)].astype(np.complex128 if wanted.dtype.kind == "c" else np.float64))
-    scale = float(finite.max()) if finite.size else 1.0
-    return float(distance(got, wanted).max()) / (scale or 1.0)
-
-
-def distance(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Elementwise distance; 0 where both are NaN or the same infinity."""
-    kind = np.complex128 if "c" in (got.dtype.kind, wanted.dtype.kind) else np.float64
-    a, b = got.astype(kind), wanted.astype(kind)
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(a - b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(same, 0.0, np.where(np.isnan(apart), math.inf, apart))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lithify.evaluate import evaluate
+from lithify.explore.comparison import distance
 from lithify.lang import build
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.operators import Operator
@@ -21,7 +22,6 @@ from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.program.arguments import flatten
-from lithify.program.check import distance
 
 _SAMPLES = 12  # values of the operands' type; all triples of them are tried
 _EQUAL = 1e-9  # relative, in float64: rounding, and no more than that

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lithify.kernel.ir import Buffer, Program
 
 Dim = int | str
+POISON = 0xFF  # bytes of a NaN, whatever the type
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,15 @@ class Resident:
 
 
 class Executable(ABC):
-    """A compiled program. Calling it runs it; it may be called from several threads at once."""
+    """A compiled program. Calling it runs it; it may be called from several threads at once.
+
+    Set `poisoned`, and temporaries (and results, where they do not lie in the caller's arrays) are filled with bytes
+    that are NaN in every floating-point type before each call: code that reads what it has not written shows then,
+    instead of finding the zeros of fresh memory or the values of an earlier run.
+    """
 
     interface: Interface
+    poisoned: bool = False
 
     @abstractmethod
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None) -> Any:
@@ -134,6 +141,14 @@ class Target(ABC):
     @abstractmethod
     def load(self, data: bytes) -> Executable:
         """The executable that `Executable.serialize` wrote."""
+
+    def prepare(self, program: Program) -> bytes:
+        """What of `compile` can be done in a process that must not touch the device, as bytes for `finish`."""
+        return self.compile(program).serialize()
+
+    def finish(self, data: bytes) -> Executable:
+        """The rest of `compile`, of what `prepare` made in any process."""
+        return self.load(data)
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lithify.lang.errors import LithifyError
 from lithify.targets.arguments import Arguments, Call
-from lithify.targets.base import Executable, Interface, size_function
+from lithify.targets.base import POISON, Executable, Interface, size_function
 from lithify.targets.cpu import policy
 from lithify.targets.cpu.engine import Library
 from lithify.targets.cpu.frame import DISPATCH, POOL, Layout
@@ -152,6 +152,8 @@ class CpuExecutable(Executable):
         threads = run.pool.threads if run.pool is not None else 1
         shared, own = len(layout.shared), [-(-n // policy.ALIGNMENT) * policy.ALIGNMENT for n in self._memory(sizes)]
         block = MEMORY.take(sum(own[:shared]) + threads * sum(own[shared:]))
+        if self.poisoned:
+            block.fill(POISON)
         place = address_of(block)
         for (slot, _), size in zip(layout.shared, own[:shared], strict=True):
             frame[slot] = place

@@ -36,7 +36,7 @@ class OpenCLDevice:
 
         return bool(self.handle.type & cl.device_type.CPU) and not self.is_oclgrind
 
-    @property
+    @cached_property
     def alignment(self) -> int:
         """The alignment of every buffer that programs see: memory of the host is used where it lies."""
         return 1 if self.shares_memory else DEVICE_ALIGNMENT

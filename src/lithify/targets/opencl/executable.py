@@ -14,7 +14,7 @@ import numpy as np
 from lithify.lang.errors import LaunchError, LithifyError
 from lithify.lang.scalars import SCALARS, Kind, Scalar
 from lithify.targets.arguments import Arguments, Call
-from lithify.targets.base import Executable, Interface, Resident, size_function
+from lithify.targets.base import POISON, Executable, Interface, Resident, size_function
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.width import LARGEST
 from lithify.targets.memory import Array, address_of, aligned_empty
@@ -226,10 +226,14 @@ class OpenCLExecutable(Executable):
     def _buffer(self, size: int) -> Any:
         import pyopencl as cl
 
+        size = max(size, _LEAST_BYTES)
         try:
-            return cl.Buffer(self.device.context, cl.mem_flags.READ_WRITE, max(size, _LEAST_BYTES))
+            buffer = cl.Buffer(self.device.context, cl.mem_flags.READ_WRITE, size)
+            if self.poisoned:
+                cl.enqueue_fill_buffer(self.device.queue, buffer, np.full(1, POISON, np.uint8), 0, size)
         except cl.Error as error:
             raise LaunchError(f"{self.device.description} has no room for {size} bytes: {error}") from error
+        return buffer
 
     def _output(self, array: Array, in_place: bool) -> Any:
         import pyopencl as cl

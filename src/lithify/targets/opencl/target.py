@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 from lithify.kernel.ir import Program
-from lithify.targets.base import Target, interface_of
+from lithify.targets.base import Interface, Target, interface_of
 from lithify.targets.opencl import compiler
 from lithify.targets.opencl.devices import DEVICE_ALIGNMENT, OpenCLDevice, devices, select
 from lithify.targets.opencl.executable import OpenCLExecutable
-from lithify.targets.opencl.source import program_source
+from lithify.targets.opencl.source import Source, program_source
 
 
 class OpenCLTarget(Target):
@@ -32,11 +34,25 @@ class OpenCLTarget(Target):
 
     def compile(self, program: Program) -> OpenCLExecutable:
         """Build the program on the device; raises `compiler.BuildError` where its compiler refuses the text."""
-        device = self.device
-        source = program_source(program, 32, device.alignment)
-        wide = program_source(program, 64, device.alignment) if source.plan.limits else None
-        built = compiler.build(device, source.text)
-        return OpenCLExecutable(interface_of(program), source.plan, device, built, wide)
+        return self._build(*self._texts(program))
+
+    def prepare(self, program: Program) -> bytes:
+        """The texts: the device's compiler runs in the process that has the device."""
+        return pickle.dumps(self._texts(program))
+
+    def finish(self, data: bytes) -> OpenCLExecutable:
+        """Build what `prepare` made; raises `compiler.BuildError` where the device's compiler refuses the text."""
+        return self._build(*pickle.loads(data))
+
+    def _texts(self, program: Program) -> tuple[Interface, Source, Source | None]:
+        alignment = self.device.alignment
+        source = program_source(program, 32, alignment)
+        wide = program_source(program, 64, alignment) if source.plan.limits else None
+        return interface_of(program), source, wide
+
+    def _build(self, interface: Interface, source: Source, wide: Source | None) -> OpenCLExecutable:
+        built = compiler.build(self.device, source.text)
+        return OpenCLExecutable(interface, source.plan, self.device, built, wide)
 
     def load(self, data: bytes) -> OpenCLExecutable:
         """What `OpenCLExecutable.serialize` wrote for a device with the same `fingerprint`."""

@@ -1,0 +1,340 @@
+"""Tuning records: what was measured, and the best of each problem on each device, in one sqlite file.
+
+The file is `records.sqlite` in the user's data directory, or the one that LITHIFY_RECORDS names ("" for none). Records
+that ship with the package (`shipped/*.jsonl`) are read beside it. A record is written as one line of JSON when it is
+exported, so that files of several machines can be compared, merged and shipped.
+
+Processes may read and write at the same time. Every measurement is committed when it is made: a search that is
+interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_SHIPPED = Path(__file__).resolve().parent / "shipped"
+_WAIT = 10.0  # seconds that a writer waits for another
+_FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (
+    problem TEXT NOT NULL, device TEXT NOT NULL, family TEXT NOT NULL, data TEXT NOT NULL, derivation BLOB,
+    PRIMARY KEY (problem, device));
+CREATE TABLE IF NOT EXISTS measurements (
+    problem TEXT NOT NULL, device TEXT NOT NULL, build TEXT NOT NULL, candidate TEXT NOT NULL, state TEXT NOT NULL,
+    seconds REAL, samples TEXT NOT NULL, detail TEXT NOT NULL, cost REAL NOT NULL, date TEXT NOT NULL,
+    PRIMARY KEY (problem, device, build, candidate));
+"""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The best that was found for a problem on a device.
+
+    `parameters` is the candidate's key (`key=value,..`), `seconds` its median, `low` and `high` the quartiles,
+    `default_seconds` what the device's default takes, measured side by side, `bound_seconds` the least time by the
+    roofline (None where it is not known); `measured` says how many candidates were. `sizes` and `scalars` are the
+    problem's, for finding near ones; `derivation` is the saved form of the rewriting ("" if there is none).
+    """
+
+    problem: str
+    device: str
+    family: str
+    parameters: str
+    seconds: float
+    low: float
+    high: float
+    default_seconds: float
+    bound_seconds: float | None
+    measured: int
+    state: str
+    sizes: Mapping[str, int]
+    scalars: Mapping[str, str]
+    versions: Mapping[str, str]
+    date: str
+    derivation: str = field(default="", repr=False)
+
+    @property
+    def gain(self) -> float:
+        """How many times faster than the default."""
+        return self.default_seconds / self.seconds
+
+    def as_line(self) -> str:
+        """The record as one line of JSON."""
+        return json.dumps({"format": _FORMAT, **asdict(self)}, ensure_ascii=False)
+
+    @staticmethod
+    def from_line(line: str) -> Record:
+        """The inverse of `as_line`. Raises LithifyError for a line that is none."""
+        try:
+            data = json.loads(line)
+            if data.pop("format") != _FORMAT:
+                raise LithifyError("a tuning record of another format", hint=f"this version reads format {_FORMAT}")
+            return Record(**data)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LithifyError(f"this is no tuning record: {line[:80]}") from error
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One candidate's measurement: how it ended (right, wrong, failed, crashed, timeout), and seconds if it was right.
+
+    `cost` is how long the search was busy with it.
+    """
+
+    candidate: str
+    state: str
+    seconds: float | None = None
+    samples: tuple[float, ...] = ()
+    detail: str = ""
+    cost: float = 0.0
+
+
+class Records:
+    """The records of a file (the user's if none is given)."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._connections: dict[tuple[int, str], sqlite3.Connection] = {}
+
+    @property
+    def path(self) -> Path | None:
+        """Where the file is or will be; None where records are switched off (LITHIFY_RECORDS is empty)."""
+        if self._path is not None:
+            return self._path
+        named = os.environ.get("LITHIFY_RECORDS")
+        if named is not None:
+            return Path(named) if named else None
+        return _default_path()
+
+    def state(self) -> str:
+        """A text that changes when records may have; "" where there are none at all. Takes microseconds."""
+        path = self.path
+        files = [] if path is None else [path, path.with_name(path.name + "-wal")]
+        marks = [*map(_mark, files), *(_shipped_marks() if path is not None else ())]
+        return " ".join(filter(None, marks))
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def find(self, problem: str, device: str) -> Record | None:
+        """The record of exactly this problem on this device: the user's, else the shipped one."""
+        row = self._one("SELECT data, derivation FROM records WHERE problem = ? AND device = ?", problem, device)
+        if row is not None:
+            return _record(*row)
+        return next((r for r in self._shipped() if (r.problem, r.device) == (problem, device)), None)
+
+    def of_family(self, family: str, device: str) -> list[Record]:
+        """The records of a family of problems on a device; of equal problems the user's."""
+        rows = self._all("SELECT data, derivation FROM records WHERE family = ? AND device = ?", family, device)
+        return _distinct([*(_record(*row) for row in rows), *self._shipped(family=family, device=device)])
+
+    def all(self) -> list[Record]:
+        """Every record, the user's and the shipped ones, by device and problem."""
+        rows = self._all("SELECT data, derivation FROM records")
+        return sorted(
+            _distinct([*(_record(*row) for row in rows), *self._shipped()]), key=lambda r: (r.device, r.problem)
+        )
+
+    def measurements(self, problem: str, device: str, build: str) -> list[Measured]:
+        """What was measured by this build of the package, in order."""
+        rows = self._all(
+            "SELECT candidate, state, seconds, samples, detail, cost FROM measurements "
+            "WHERE problem = ? AND device = ? AND build = ? ORDER BY rowid",
+            problem, device, build,
+        )  # fmt: skip
+        return [
+            Measured(c, s, seconds, tuple(json.loads(samples)), d, cost) for c, s, seconds, samples, d, cost in rows
+        ]
+
+    # ---- writing -----------------------------------------------------------------------------------------------------
+
+    def add_measurement(self, problem: str, device: str, build: str, measured: Measured) -> None:
+        """Keep a measurement; one of the same candidate is replaced."""
+        samples = json.dumps([float(f"{s:.4g}") for s in measured.samples])
+        values = (problem, device, build, measured.candidate, measured.state, measured.seconds, samples,
+                  measured.detail, measured.cost, now())  # fmt: skip
+        self._write("INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [values])
+
+    def put(self, record: Record) -> None:
+        """Keep a record; one of the same problem and device is replaced."""
+        self._put([record])
+
+    def merge(self, records: Iterable[Record]) -> int:
+        """Keep records of other machines: those of problems that are new here, or faster than what is here; how many.
+
+        Faster counts only where the time of the default says that the machines are alike (within a tenth): otherwise
+        the later one is kept.
+        """
+        kept = [r for r in records if self._is_better(r)]
+        self._put(kept)
+        return len(kept)
+
+    def forget(self, problem: str, device: str) -> None:
+        """Remove what was measured of a problem on a device, and its record."""
+        for table in ("measurements", "records"):
+            self._write(f"DELETE FROM {table} WHERE problem = ? AND device = ?", [(problem, device)])
+
+    def close(self) -> None:
+        """Close the file."""
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def _is_better(self, record: Record) -> bool:
+        here = self.find(record.problem, record.device)
+        if here is None:
+            return True
+        if abs(here.default_seconds / record.default_seconds - 1) < 0.1:
+            return record.seconds < here.seconds
+        return record.date > here.date
+
+    def _put(self, records: Iterable[Record]) -> None:
+        rows = [(r.problem, r.device, r.family, json.dumps({**asdict(r), "derivation": ""}, ensure_ascii=False),
+                 zlib.compress(r.derivation.encode()) if r.derivation else None) for r in records]  # fmt: skip
+        self._write("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", rows)
+
+    # ---- the file ----------------------------------------------------------------------------------------------------
+
+    def _shipped(self, **wanted: str) -> Iterator[Record]:
+        if self.path is None:
+            return
+        for record in shipped():
+            if all(getattr(record, name) == value for name, value in wanted.items()):
+                yield record
+
+    def _one(self, query: str, *values: str) -> Any:
+        return next(iter(self._all(query, *values)), None)
+
+    def _all(self, query: str, *values: str) -> list[Any]:
+        path = self.path
+        if path is None or not path.exists():
+            return []
+        import sqlite3
+
+        try:
+            return self._connection(path).execute(query, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):  # made by another process, which has not filled it yet
+                return []
+            raise _unusable(path, error) from error
+        except sqlite3.DatabaseError as error:
+            raise _unusable(path, error) from error
+
+    def _write(self, query: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        path = self.path
+        if path is None:
+            return
+        import sqlite3
+
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            connection = self._connection(path)
+            with connection:
+                connection.executemany(query, list(rows))
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise _unusable(path, error) from error
+
+    def _connection(self, path: Path) -> sqlite3.Connection:
+        """This process's connection; a forked process makes its own."""
+        import sqlite3
+
+        key = (os.getpid(), str(path))
+        found = self._connections.get(key)
+        if found is None:
+            found = sqlite3.connect(path, timeout=_WAIT, check_same_thread=False)
+            with contextlib.suppress(sqlite3.OperationalError):  # a file that can only be read
+                found.execute("PRAGMA journal_mode = WAL")
+                found.execute("PRAGMA synchronous = NORMAL")
+                found.executescript(_SCHEMA)
+            self._connections[key] = found
+        return found
+
+
+def read_file(path: Path) -> list[Record]:
+    """The records of an exported file (lines of JSON) or of another database. Raises LithifyError."""
+    try:
+        head = path.open("rb").read(16)
+        if head.startswith(b"SQLite format 3"):
+            other = Records(path)
+            rows = other._all("SELECT data, derivation FROM records")
+            other.close()
+            return [_record(*row) for row in rows]
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is neither text nor a database"
+        raise LithifyError(f"{path} cannot be read: {reason}") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found.append(Record.from_line(line))
+            except LithifyError as error:
+                raise error.located(f"{path}, line {number}") from None
+    return found
+
+
+@cache
+def shipped() -> tuple[Record, ...]:
+    """The records that come with the package."""
+    return tuple([record for path in sorted(_SHIPPED.glob("*.jsonl")) for record in read_file(path)])
+
+
+def now() -> str:
+    """The time, as records say it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@cache
+def _default_path() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("lithify")) / "records.sqlite"
+
+
+def _mark(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{path} {status.st_size} {status.st_mtime_ns}" if status.st_size else ""
+
+
+@cache
+def _shipped_marks() -> tuple[str, ...]:
+    return tuple(map(_mark, sorted(_SHIPPED.glob("*.jsonl"))))
+
+
+def _record(data: str, derivation: bytes | None) -> Record:
+    record = Record(**json.loads(data))
+    return replace(record, derivation=zlib.decompress(derivation).decode()) if derivation else record
+
+
+def _distinct(records: Iterable[Record]) -> list[Record]:
+    """The first of each problem and device."""
+    found: dict[tuple[str, str], Record] = {}
+    for record in records:
+        found.setdefault((record.problem, record.device), record)
+    return list(found.values())
+
+
+def _unusable(path: Path, error: Exception) -> LithifyError:
+    return LithifyError(
+        f"the tuning records in {path} cannot be used: {error}",
+        hint="LITHIFY_RECORDS names another file; empty, it switches records off",
+    )
+
+
+RECORDS = Records()
