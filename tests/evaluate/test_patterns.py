@@ -18,7 +18,7 @@ from lithify.lang.index_functions import index_function, reverse, stride
 from lithify.lang.levels import LOCAL, PAR, SEQ, VEC, Level
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import bf16, bool_, complex64, f8e4m3, f16, f32, f64, i8, i32, u8, u32
-from lithify.lang.term import Term
+from lithify.lang.term import Term, abstract
 from lithify.lang.types import Array, Index, Tuple, Type, array
 from tests.evaluate.plain import padded
 
@@ -198,15 +198,14 @@ def test_scatter() -> None:
 
 
 class TwiceRow:
-    """An instruction row for the test: x -> 2 x + y on a pair of rows."""
+    """An instruction row for the test: x -> 2 x + y on a row and a number."""
 
     def result_type(self, operands: tuple[Type, ...]) -> Type:
         return operands[0]
 
-    def evaluate(self, x: Any, y: Any) -> Any:
-        assert np.shape(x) == (3,)
-        assert np.shape(y) == ()
-        return 2 * x + y
+    @property
+    def definition(self) -> Term:
+        return abstract(array(3, f32), lambda x: abstract(f32, lambda y: b.map_(lambda e: b.add(b.add(e, e), y), x)))
 
     def __hash__(self) -> int:
         return 1

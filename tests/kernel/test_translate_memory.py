@@ -13,7 +13,6 @@ from lithify.lang.build import (
     concat,
     const,
     drop,
-    instr,
     iterate,
     join,
     launch,
@@ -341,21 +340,6 @@ def test_limits_of_a_group() -> None:
     staged = map_(lambda r: let(to(LOCAL, copied(r, ITEM)), lambda s: copied(reindex(reverse(100_000), s), ITEM)), rows,
                   GROUP)  # fmt: skip
     rejected(launch((3,), (64,), staged), "needs 400000 bytes of local memory.* has ", device=GPU)
-
-
-class Row:
-    """An instruction that adds two numbers."""
-
-    name = "row"
-
-    def result_type(self, operands: tuple[object, ...]) -> object:
-        return operands[0]
-
-
-def test_instructions_need_a_device_that_has_them() -> None:
-    a = param("a", f32)
-    rejected(instr(Row(), a, a), "no matrix instructions")
-    rejected(map_(lambda e: add(e, instr(Row(), e, e)), vector("x", 4), SEQ), "no matrix instructions")
 
 
 def test_launch_roots_a_kernel() -> None:

@@ -48,6 +48,23 @@ def test_vector_units(tmp_path: Path, machine: str, cpuinfo: str, unit: str, byt
     assert model.memory("reg").bytes == bytes * registers
 
 
+@pytest.mark.parametrize(
+    ("machine", "flags", "words", "peaks"),
+    [
+        ("x86_64", f"flags : {AVX512} avx512_bf16 avx512_vnni", "avx512 avx512bf16 avx512vnni", {"bf16": 2, "i8": 4}),
+        ("x86_64", f"flags : {AVX2} avx_vnni", "avx2 avxvnni", {}),
+        ("aarch64", "Features : asimd asimddp bf16", "neon dotprod bf16", {"i8": 4, "bf16": 2}),
+    ],
+)
+def test_dot_products(tmp_path: Path, machine: str, flags: str, words: str, peaks: dict[str, int]) -> None:
+    model = cpu_model(read_cpu(system(tmp_path, flags + "\n"), machine))
+    assert model.architecture == f"{machine} {words}"
+    rate = model.arithmetic_peak("f32").rate
+    assert {p.of: p.rate for p in model.arithmetic if p.of.startswith("matrix")} == {
+        f"matrix {scalar}": times * rate for scalar, times in peaks.items()
+    }
+
+
 def test_caches_memory_and_clock(tmp_path: Path) -> None:
     caches = (
         ("1", "Data", "48K", "0"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithify.evaluate import views
 from lithify.evaluate.numerics import fold_of
-from lithify.evaluate.values import Leaf, Value, concatenate, each, element, leaves, lift, stack, widen
+from lithify.evaluate.values import Leaf, Value, concatenate, each, element, lift, stack, widen
 from lithify.lang.build import constant_value
 from lithify.lang.errors import EvaluationError
 from lithify.lang.operators import OPERATORS, Operator
@@ -178,15 +178,7 @@ def _same(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
 
 
 def _instr(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
-    operands = [ev.eval(a, frame, batch) for a in term.args]
-    axes = np.broadcast_shapes(*[leaf.shape[: len(batch)] for v in operands for leaf in leaves(v)])
-    results = []
-    for place in np.ndindex(*axes):
-        here = [each(lambda leaf, p=place: leaf[tuple([min(i, n - 1) for i, n in zip(p, leaf.shape, strict=False)])], v)
-                for v in operands]  # fmt: skip
-        result: Value = term.attrs[0].evaluate(*here)
-        results.append(result)
-    return each(lambda *parts: np.stack(parts).reshape(axes + np.shape(parts[0])), *results)
+    return ev.unfold(term.attrs[0].definition, [ev.eval(a, frame, batch) for a in term.args], batch)
 
 
 def _scatter(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:

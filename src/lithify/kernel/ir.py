@@ -15,6 +15,7 @@ from lithify.arith import Expr, Variable
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Scalar
+from lithify.machine import InstructionRow
 
 Index = tuple[Expr, ...]
 Guard = tuple[Expr, ...]
@@ -191,7 +192,22 @@ class Wait:
     pending: int
 
 
-Statement = Store | AtomicUpdate | Loop | Lanes | If | Barrier | Async | Commit | Wait
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """result := what the row computes on a, b and c, by one instruction where the target has it.
+
+    An operand is a load of its first element: those of all registers follow one another in memory, in the order in
+    which the row holds them. `body` says the same in other statements, for targets that have no such instruction and
+    for all that asks what is read and written.
+    """
+
+    row: InstructionRow
+    result: Load
+    operands: tuple[Load, Load, Load]
+    body: Block
+
+
+Statement = Store | AtomicUpdate | Loop | Lanes | If | Barrier | Async | Commit | Wait | Instruction
 Block = tuple[Statement, ...]
 
 

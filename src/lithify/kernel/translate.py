@@ -6,7 +6,7 @@ translation decides nothing: the loop nest *is* the lowered program, and what do
 
 The functions of the patterns are in `translate_read` (values), `translate_views` (layouts), `translate_write` (maps,
 and layouts in result position), `translate_reduce` and `translate_pipe` (accumulation), `translate_memory` (to[..],
-scatter, kernels); importing these declares them to `builder`.
+scatter, kernels), `translate_instruction` (rows of the instruction tables); importing these declares them to `builder`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from lithify.arith import Expr, Variable
 from lithify.kernel import (
     ir,
+    translate_instruction,
     translate_memory,
     translate_pipe,
     translate_read,
@@ -32,7 +33,10 @@ from lithify.lang.term import Term
 from lithify.lang.types import Tuple, Type, sizes_in
 from lithify.machine import DeviceModel
 
-DECLARING = (translate_memory, translate_pipe, translate_read, translate_reduce, translate_views, translate_write)
+DECLARING = (
+    translate_instruction, translate_memory, translate_pipe, translate_read, translate_reduce, translate_views,
+    translate_write,
+)  # fmt: skip
 
 
 def translate(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lithify.arith import Expr, const
 from lithify.kernel import ir
-from lithify.kernel.builder import Translator, reads, writes
+from lithify.kernel.builder import Translator, writes
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor, ViewAcceptor
 from lithify.kernel.translate_read import let_value, shared
 from lithify.kernel.translate_views import check_swizzle, swizzled
@@ -113,18 +113,6 @@ def _to(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
         tr.write(t.args[0], acceptor, env)
     else:
         write_scalars(tr, t, acceptor, tr.evaluated(t, env))
-
-
-@reads("instr")
-def _read_instruction(tr: Translator, t: Term, env: Environment) -> Readable:
-    raise tr.rejected(
-        t, "this device has no matrix instructions", "use scalar or vector arithmetic: map[vec], map[unroll]"
-    )
-
-
-@writes("instr")
-def _write_instruction(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
-    tr.readable(t, env)
 
 
 @writes("launch")

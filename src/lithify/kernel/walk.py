@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from lithify.arith import Atom, Expr, Loaded, Variable, const, loaded
 from lithify.kernel import ir
@@ -84,7 +85,7 @@ def reads_of(statement: ir.Statement) -> Iterator[tuple[ir.Buffer, ir.Index]]:
 def blocks_of(statement: ir.Statement) -> tuple[ir.Block, ...]:
     """The blocks inside a statement."""
     match statement:
-        case ir.Loop() | ir.Lanes() | ir.Async():
+        case ir.Loop() | ir.Lanes() | ir.Async() | ir.Instruction():
             return (statement.body,)
         case ir.If(_, body, otherwise):
             return (body, otherwise)
@@ -111,6 +112,8 @@ def with_blocks(statement: ir.Statement, change: Replace) -> ir.Statement:
             return ir.Lanes(variable, width, change(body), name)
         case ir.Async(body):
             return ir.Async(change(body))
+        case ir.Instruction():
+            return replace(statement, body=change(statement.body))
         case ir.If(guard, body, otherwise):
             return ir.If(guard, change(body), change(otherwise))
     return statement
@@ -197,7 +200,14 @@ class Rewriting:
             case ir.Lanes() | ir.Async():
                 changed = with_blocks(statement, self.block)
                 return (changed,) if any(blocks_of(changed)) else ()
+            case ir.Instruction(row, result, operands, body):
+                a, b, c = (self.place(operand) for operand in operands)
+                return (ir.Instruction(row, self.place(result), (a, b, c), self.block(body)),)
         return (statement,)
+
+    def place(self, place: ir.Load) -> ir.Load:
+        """Where an operand of an instruction begins: a load without a condition."""
+        return ir.Load(self.buffer(place.buffer), self.index_of(place.buffer, place.index))
 
 
 class Substitution(Rewriting):

@@ -17,6 +17,9 @@ from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.syntax import Application, Attributed, Expression
 from lithify.lang.values import FunctionValue, Numeral, Value
 
+# The instructions that `instr[name]` may name: the tables of `machine` enter theirs here.
+INSTRUCTIONS: dict[str, Any] = {}
+
 SizeOf = Callable[[Expression], Expr]
 Scope = MutableMapping[str, Value]
 
@@ -128,9 +131,11 @@ def _scatter(entries: tuple[str, ...], known: Mapping[str, Any], _size: SizeOf, 
 
 def _instr(entries: tuple[str, ...], known: Mapping[str, Any], _size: SizeOf, _scope: Scope) -> FunctionValue:
     _at_most(entries, 1, "an instruction")
-    row = known.get(entries[0])
+    row = known.get(entries[0], INSTRUCTIONS.get(entries[0]))
     if row is None:
-        raise ValueError(f"no instruction named {entries[0]}")
+        raise ValueError(
+            f"no instruction named {entries[0]}; there are {', '.join({**INSTRUCTIONS, **known}) or 'none'}"
+        )
 
     def apply(value: Value) -> Value:
         operands = components(value) or (value,)

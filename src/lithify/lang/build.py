@@ -229,7 +229,7 @@ def launch(grid: tuple[Size, ...], group: tuple[Size, ...], value: Term) -> Term
 
 
 def instr(row: Any, *operands: Term) -> Term:
-    """A row of the machine's instruction table (an object with `result_type`) applied to operands."""
+    """A row of the machine's instruction table (an object with `result_type` and `definition`) applied to operands."""
     return make(PATTERNS["instr"], (row,), operands)
 
 

@@ -6,7 +6,7 @@ the cost model and the reports what the machine could do at best. Targets differ
 
 from lithify.machine.catalogue import known_models, model_of
 from lithify.machine.host import CpuFacts, VectorUnit, cpu_model, host, read_cpu, usable_cores
-from lithify.machine.instructions import MULTIPLY_ADD, ROWS, InstructionRow, instruction, rows_for
+from lithify.machine.instructions import MULTIPLY_ADD, ROWS, InstructionRow, Operation, instruction, rows_for
 from lithify.machine.levels import LevelError, LevelSpec, NamedLevel
 from lithify.machine.memory import Cache, MemorySpec, Registers
 from lithify.machine.model import DeviceModel
@@ -31,6 +31,7 @@ __all__ = [
     "MemorySpec",
     "NamedLevel",
     "OpenCLFacts",
+    "Operation",
     "Peak",
     "Registers",
     "VectorUnit",

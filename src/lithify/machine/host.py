@@ -46,6 +46,16 @@ _VECTOR_UNITS = (
 # What an architecture has at least, where its flags cannot be read.
 _BASELINE = {"x86_64": {"sse2"}, "amd64": {"sse2"}, "aarch64": {"asimd"}, "arm64": {"asimd"}}
 _SCALAR_UNIT = VectorUnit("scalar", 8, 16, 1)
+# Words of the architecture for dot products in vector lanes, by the processor's flag: see `instructions`.
+_DOT_PRODUCTS = {
+    "avx512_bf16": "avx512bf16",
+    "avx512_vnni": "avx512vnni",
+    "avx_vnni": "avxvnni",
+    "asimddp": "dotprod",
+    "bf16": "bf16",
+}
+# How many multiply-adds of a type they do in the place of one in f32.
+_DOT_RATES = {"avx512bf16": ("bf16", 2), "bf16": ("bf16", 2), "avx512vnni": ("i8", 4), "dotprod": ("i8", 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,11 @@ class CpuFacts:
             if needed <= self.flags:
                 return unit
         return _SCALAR_UNIT
+
+    @property
+    def dot_products(self) -> tuple[str, ...]:
+        """The architecture's words for the dot products that the processor's vectors have."""
+        return tuple(word for flag, word in _DOT_PRODUCTS.items() if flag in self.flags)
 
 
 def read_cpu(root: Path = Path("/"), machine: str | None = None) -> CpuFacts:
@@ -106,11 +121,16 @@ def cpu_model(facts: CpuFacts) -> DeviceModel:
     registers = Registers(unit.registers, unit.registers, unit.bytes)
     line = last.line_bytes
     per_core = (facts.clock or _CLOCK) * unit.fma_a_cycle * 2
+    rates = {scalar: max(1, unit.bytes // bytes) for scalar, bytes in {"f32": 4, "f64": 8, "i32": 4, "i64": 8}.items()}
+    for word in facts.dot_products:
+        if word in _DOT_RATES:
+            scalar, times = _DOT_RATES[word]
+            rates[f"matrix {scalar}"] = rates["f32"] * times
     return DeviceModel(
         name=facts.name,
         api="cpu",
         kind="cpu",
-        architecture=f"{facts.machine} {unit.name}",
+        architecture=" ".join((facts.machine, unit.name, *facts.dot_products)),
         cores=facts.cores,
         levels=(*sequential_levels(), vector_level(_VECTOR_LANES), thread_level(facts.cores)),
         memories=(
@@ -126,10 +146,7 @@ def cpu_model(facts: CpuFacts) -> DeviceModel:
         caches=facts.caches,
         no_arithmetic=frozenset({"bf16", "f16", "f8e4m3", "f8e5m2"}),
         bandwidths=(Peak("heap", min(facts.cores * _CORE_BANDWIDTH, _MOST_BANDWIDTH), "estimated"),),
-        arithmetic=tuple(
-            Peak(scalar, facts.cores * per_core * max(1, unit.bytes // bytes), "estimated")
-            for scalar, bytes in {"f32": 4, "f64": 8, "i32": 4, "i64": 8}.items()
-        ),
+        arithmetic=tuple(Peak(scalar, facts.cores * per_core * rate, "estimated") for scalar, rate in rates.items()),
         launch_seconds=_CALL_SECONDS,
     )
 

@@ -5,22 +5,43 @@ the language; with fragA, fragB, fragC the layouts (from [lane][register] to the
 
     fragC (instruction (fragA^-1 a) (fragB^-1 b) (fragC^-1 c)) = meaning a b c
 
-A CPU's vector instruction is a matrix instruction too: one lane, whose register holds a row of the result.
+A CPU's vector instruction is a matrix instruction too: one lane, whose register holds a row of the result. The meaning
+says levels: it is also how a target without the instruction does it.
+
+Exactness: integers are exact (sums wrap around). Floating point products are exact where the result's type holds them,
+and sums are rounded in an order that each instruction chooses; `vdpbf16ps` also takes subnormal numbers for zeros.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
+from lithify.lang.attributes import INSTRUCTIONS
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.scalars import SCALARS, Scalar, i32
+from lithify.lang.term import Term, abstract
+from lithify.lang.types import Type, array
 from lithify.machine.model import DeviceModel
 
-# a : m.k, b : k.n, c : m.n
-MULTIPLY_ADD = (
-    "λa b c. map (λr. map (λq. reduce (λs x. s + x.0 * x.1) q.1 (zip r.0 q.0)) (zip (transpose b) r.1)) (zip a c)"
-)
+# a : m.k, b : k.n, c : m.n; {a} and {b} convert a factor to the type of the sum.
+MULTIPLY_ADD = """λa b c. map[unroll] (λr.
+  map[vec] (λq. reduce[unroll, out] (λs x. s + {a}x.0 * {b}x.1) q.1 (zip r.0 q.0)) (zip (transpose b) r.1)
+) (zip a c)"""
 _AS_IT_IS = "λx. x"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How a target names an instruction: a function and its operands in order, each a, b or c with its type there.
+
+    An operand whose type there holds more than the instruction's operand is that operand again and again.
+    """
+
+    name: str
+    operands: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +54,7 @@ class InstructionRow:
     * `fragments`: for a, b, c the view from [lane][register] to the matrix, as text in the language;
     * `meaning`: what it computes on the matrices, as text in the language;
     * `needs`: a word of the device model's `architecture` ("" for every device);
-    * `emit`: by target, the operation that does it there.
+    * `emit`: by target, the operation that does it there; other targets do what the meaning says.
     """
 
     name: str
@@ -43,10 +64,10 @@ class InstructionRow:
     fragments: tuple[str, str, str]
     meaning: str
     needs: str
-    emit: tuple[tuple[str, str], ...]
+    emit: tuple[tuple[str, Operation], ...]
 
-    def operation_on(self, target: str) -> str | None:
-        """The operation that does it on a target ("cpu", "opencl", "c", "cuda"); None where there is none."""
+    def operation_on(self, target: str) -> Operation | None:
+        """The operation that does it on a target ("cpu", ...); None where there is none."""
         return dict(self.emit).get(target)
 
     @property
@@ -61,42 +82,140 @@ class InstructionRow:
         m, n, k = self.shape
         return m * k // self.lanes, k * n // self.lanes, m * n // self.lanes
 
+    @property
+    def scalars(self) -> tuple[Scalar, Scalar, Scalar]:
+        """The scalar types of a, b and c."""
+        a, b, c = (SCALARS[name] for name in self.operands)
+        return a, b, c
 
-def _fma(name: str, scalar: str, lanes_of_vector: int, needs: str, emit: Mapping[str, str]) -> InstructionRow:
-    """A fused multiply-add of one scalar with a vector: c : 1.n += a : 1.1 times b : 1.n."""
+    @property
+    def types(self) -> tuple[Type, Type, Type]:
+        """The types of the matrices a, b and c."""
+        m, n, k = self.shape
+        a, b, c = self.scalars
+        return array(m, k, a), array(k, n, b), array(m, n, c)
+
+    @property
+    def definition(self) -> Term:
+        """The meaning as a closed function of three matrices."""
+        return _definition(self)
+
+    @property
+    def layouts(self) -> tuple[Term, Term, Term]:
+        """The views from [lane][register] to the matrices a, b and c, as closed functions (on i32: they move data)."""
+        return _layouts(self)
+
+    def result_type(self, operands: tuple[Type, ...]) -> Type:
+        """The type of the result for operands of the given types; raises TypeMismatch where they are others."""
+        if operands != self.types:
+            given, expected = (", ".join(map(str, types)) for types in (operands, self.types))
+            raise TypeMismatch(f"instr[{self.name}] takes ({expected}), not ({given})")
+        return operands[2]
+
+
+@cache
+def _definition(row: InstructionRow) -> Term:
+    from lithify.lang.coerce import as_function, as_term
+    from lithify.lang.elaborate import elaborate
+    from lithify.lang.parser import parse_expression
+
+    function = as_function(elaborate(parse_expression(row.meaning, row.name)), row.name)
+    first, second, third = row.types
+
+    def body(a: Term, b: Term, c: Term) -> Term:
+        return as_term(as_function(as_function(function(a), row.name)(b), row.name)(c), third)
+
+    return abstract(first, lambda a: abstract(second, lambda b: abstract(third, lambda c: body(a, b, c))))
+
+
+@cache
+def _layouts(row: InstructionRow) -> tuple[Term, Term, Term]:
+    from lithify.lang.coerce import lambda_of
+    from lithify.lang.elaborate import elaborate
+    from lithify.lang.parser import parse_expression
+
+    def view(text: str, held: int, rows: int, columns: int) -> Term:
+        function = elaborate(parse_expression(text, row.name))
+        return lambda_of(function, (array(row.lanes, held, i32),), array(rows, columns, i32), row.name)
+
+    m, n, k = row.shape
+    (of_a, of_b, of_c), (a, b, c) = row.fragments, row.elements
+    return view(of_a, a, m, k), view(of_b, b, k, n), view(of_c, c, m, n)
+
+
+# ---- the rows ------------------------------------------------------------------------------------------------------
+
+_LLVM = {"f32": "float", "f64": "double", "bf16": "bfloat", "i32": "i32", "i16": "i16", "i8": "i8", "u8": "i8"}
+_BYTES = {name: scalar.bytes for name, scalar in SCALARS.items()}
+_UNITS = {"neon": 16, "avx2": 32, "avx512": 64}
+
+
+def _vector(scalar: str, lanes: int) -> str:
+    """LLVM's vector type; of one lane, the scalar type."""
+    return f"<{lanes} x {_LLVM[scalar]}>" if lanes > 1 else _LLVM[scalar]
+
+
+def _row(name: str, n: int, k: int, operands: tuple[str, str, str], needs: str, operation: Operation) -> InstructionRow:
+    """One lane: c : 1.n += a : 1.k times b : k.n, where b lies column by column."""
+    a, b, c = operands
+    converted = {"a": f"{c} " if a != c else "", "b": f"{c} " if b != c else ""}
     return InstructionRow(
         name=name,
-        shape=(1, lanes_of_vector, 1),
-        operands=(scalar, scalar, scalar),
+        shape=(1, n, k),
+        operands=operands,
         lanes=1,
-        fragments=(_AS_IT_IS, _AS_IT_IS, _AS_IT_IS),
-        meaning=MULTIPLY_ADD,
+        fragments=(_AS_IT_IS, _AS_IT_IS if k == 1 else f"λx. transpose (split {k} (join x))", _AS_IT_IS),
+        meaning=MULTIPLY_ADD.format(**converted),
         needs=needs,
-        emit=tuple(emit.items()),
+        emit=(("cpu", operation),),
     )
 
 
-_SCALAR_EMIT = {
-    "f32": {"cpu": "llvm.fma.f32", "opencl": "fma", "c": "fmaf", "cuda": "fmaf"},
-    "f64": {"cpu": "llvm.fma.f64", "opencl": "fma", "c": "fma", "cuda": "fma"},
-}
-_VECTOR_BYTES = {"neon": 16, "avx2": 32, "avx512": 64}
-_SCALAR_BYTES = {"f32": 4, "f64": 8}
+def _fma(name: str, scalar: str, lanes: int, needs: str) -> InstructionRow:
+    """A fused multiply-add of one scalar with a vector: c : 1.n += a : 1.1 times b : 1.n."""
+    type_ = _vector(scalar, lanes)
+    short = f"v{lanes}{scalar}" if lanes > 1 else scalar
+    operation = Operation(f"llvm.fma.{short}", tuple((operand, type_) for operand in "abc"))
+    return _row(name, lanes, 1, (scalar, scalar, scalar), needs, operation)
 
-SCALAR_ROWS = tuple(_fma(f"fma.{scalar}", scalar, 1, "", emit) for scalar, emit in _SCALAR_EMIT.items())
+
+def _dot(unit: str, k: int, operands: tuple[str, str, str], needs: str, intrinsic: str) -> InstructionRow:
+    """Sums of k products in each lane: c : 1.n += a : 1.k times b : k.n.
+
+    LLVM's dot products of x86 on integers take vectors of i32.
+    """
+    a, b, c = operands
+    n = _UNITS[unit] // _BYTES[c]
+    name = f"{unit}.dot.{n}x{k}.{a if a == b else a + b}"
+    packed = unit != "neon" and c == "i32"
+    factor = _vector(c, n) if packed else _vector(a, n * k)
+    first, second = ("b", "a") if (a, b) == ("i8", "u8") else ("a", "b")  # x86 has the unsigned factor first
+    operation = Operation(intrinsic, (("c", _vector(c, n)), (first, factor), (second, factor)))
+    return _row(name, n, k, operands, needs, operation)
+
+
+SCALAR_ROWS = tuple(_fma(f"fma.{scalar}", scalar, 1, "") for scalar in ("f32", "f64"))
 VECTOR_ROWS = tuple(
-    _fma(
-        f"{unit}.fma.{count}.{scalar}",
-        scalar,
-        count,
-        unit,
-        {"cpu": f"llvm.fma.v{count}{scalar}", "opencl": "fma"},
-    )
-    for unit, width in _VECTOR_BYTES.items()
-    for scalar, size in _SCALAR_BYTES.items()
-    for count in (width // size,)
+    _fma(f"{unit}.fma.{width // _BYTES[scalar]}.{scalar}", scalar, width // _BYTES[scalar], unit)
+    for unit, width in _UNITS.items()
+    for scalar in ("f32", "f64")
 )
-ROWS: Mapping[str, InstructionRow] = MappingProxyType({row.name: row for row in (*SCALAR_ROWS, *VECTOR_ROWS)})
+DOT_ROWS = (
+    _dot("avx512", 2, ("bf16", "bf16", "f32"), "avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512"),
+    _dot("avx512", 4, ("u8", "i8", "i32"), "avx512vnni", "llvm.x86.avx512.vpdpbusd.512"),
+    _dot("avx512", 4, ("i8", "u8", "i32"), "avx512vnni", "llvm.x86.avx512.vpdpbusd.512"),
+    _dot("avx512", 2, ("i16", "i16", "i32"), "avx512vnni", "llvm.x86.avx512.vpdpwssd.512"),
+    _dot("avx2", 4, ("u8", "i8", "i32"), "avxvnni", "llvm.x86.avx512.vpdpbusd.256"),
+    _dot("avx2", 4, ("i8", "u8", "i32"), "avxvnni", "llvm.x86.avx512.vpdpbusd.256"),
+    _dot("avx2", 2, ("i16", "i16", "i32"), "avxvnni", "llvm.x86.avx512.vpdpwssd.256"),
+    _dot("neon", 2, ("bf16", "bf16", "f32"), "bf16", "llvm.aarch64.neon.bfdot.v4f32.v8bf16"),
+    _dot("neon", 4, ("i8", "i8", "i32"), "dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
+    _dot("neon", 4, ("u8", "u8", "i32"), "dotprod", "llvm.aarch64.neon.udot.v4i32.v16i8"),
+)
+ROWS: Mapping[str, InstructionRow] = MappingProxyType(
+    {row.name: row for row in (*SCALAR_ROWS, *VECTOR_ROWS, *DOT_ROWS)}
+)
+INSTRUCTIONS.update(ROWS)
 
 
 def instruction(name: str) -> InstructionRow:

@@ -9,9 +9,12 @@ from lithify.kernel import ir
 from lithify.kernel.evaluator.accesses import Accesses
 from lithify.kernel.evaluator.active import Active, Integers, Number, as_array
 from lithify.kernel.evaluator.asynchronous import Copy, InFlight
+from lithify.kernel.evaluator.instructions import Values, agree, computed, registers
+from lithify.kernel.evaluator.memory import Storage
 from lithify.kernel.evaluator.races import ATOMIC, LARGEST_LOG, WRITE
 from lithify.kernel.evaluator.reports import first
 from lithify.lang.levels import LevelKind
+from lithify.machine import InstructionRow
 
 MOST_THREADS = 1 << 16  # executors, and private elements of all of them, that run together
 MOST_PRIVATE = 1 << 22
@@ -51,6 +54,8 @@ class Interpreter(Accesses):
                 self._atomic(statement, active)
             case ir.Barrier():
                 self._barrier(statement, active)
+            case ir.Instruction():
+                self._instruction(statement, active)
             case ir.Async(body):
                 self.copying = True
                 self.block(body, active)
@@ -135,6 +140,50 @@ class Interpreter(Accesses):
             self.counts.operations[update.operator.name] += inner.count
             self._count(storage, elements, inner, write=False)
             self._count(storage, elements, inner, write=True)
+
+    def _instruction(self, statement: ir.Instruction, active: Active) -> None:
+        """The instruction by its row, on the registers that it would load; what its body says must be the same."""
+        if active.lanes:
+            raise self.fail("an instruction stands inside lanes", statement, active)
+        row, counts, self.counts = statement.row, self.counts, None  # counted is what the body says
+        operands = [self._matrix(row, k, load, statement, active) for k, load in enumerate(statement.operands)]
+        with np.errstate(all="ignore"):
+            expected = computed(row, operands, exact=self.numerics.exact)
+        self.counts = counts
+        self.block(statement.body, active)
+        self.counts = None
+        storage, elements = self._run_of(statement.result, row.elements[2], statement, active)
+        places = elements[:, registers(row, 2)]
+        said = storage.data[places]
+        if self.checks and not agree(said, expected):
+            position = first((~np.isclose(said, expected, equal_nan=True)).any(axis=(1, 2)))
+            raise self.fail(
+                f"{row.name} computes {expected[position].tolist()}, "
+                f"and what the statement stands for is {said[position].tolist()}", statement, active, position,
+                "its operands do not lie where the statement reads them")  # fmt: skip
+        storage.data[places] = expected
+        self.counts = counts
+
+    def _matrix(
+        self, row: InstructionRow, operand: int, load: ir.Load, statement: ir.Statement, active: Active
+    ) -> Values:
+        """An operand for each executor: the elements that follow the first one in memory, as the row arranges them."""
+        storage, elements = self._run_of(load, row.elements[operand], statement, active)
+        held = [self._read(storage, elements[:, k], active, statement, None) for k in range(elements.shape[1])]
+        return np.stack(held, axis=1)[:, registers(row, operand)]
+
+    def _run_of(self, load: ir.Load, count: int, statement: ir.Statement, active: Active) -> tuple[Storage, Integers]:
+        """`count` elements from the one that a load names on, for each executor."""
+        storage = self._storage(load.buffer, statement, active)
+        start = self._locate(storage, self._index(load.index, active, statement), active, statement, "takes")
+        beyond = start % storage.count + count > storage.count
+        if beyond.any():
+            position = first(beyond)
+            where = storage.position(int(start[position]))
+            raise self.fail(
+                f"out of bounds: the {count} elements from {where} on run past the end of {load.buffer.name}",
+                statement, active, position)  # fmt: skip
+        return storage, start[:, None] + np.arange(count)
 
     def _in_range(self, variable: Variable, extent: Number, active: Active, statement: ir.Statement) -> None:
         """The values 0 .. extent - 1 must lie in the variable's declared range: formulas were simplified by it."""

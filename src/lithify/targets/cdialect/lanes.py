@@ -19,6 +19,7 @@ from lithify.kernel.ir import (
     Buffer,
     Guard,
     If,
+    Instruction,
     Lanes,
     Load,
     Loop,
@@ -54,6 +55,8 @@ class LaneSplitter:
             elif isinstance(statement, If):
                 body, otherwise = self.block(statement.body), self.block(statement.otherwise)
                 result.append(replace(statement, body=body, otherwise=otherwise))
+            elif isinstance(statement, Instruction):  # what it means: vectors or loops over lanes
+                result.extend(self.block(statement.body))
             elif isinstance(statement, Loop | Async):
                 result.append(replace(statement, body=self.block(statement.body)))
             else:

@@ -71,6 +71,10 @@ class _Visitor:
             self.block(statement.otherwise)
         elif isinstance(statement, ir.Async):
             self.block(statement.body)
+        elif isinstance(statement, ir.Instruction):
+            for operand in (statement.result, *statement.operands):
+                self.forms(*operand.index, *operand.buffer.shape)
+            self.block(statement.body)
 
     def value(self, value: ir.Value) -> None:
         if isinstance(value, ir.IndexValue):
@@ -115,7 +119,7 @@ def walk(block: ir.Block) -> Iterator[ir.Statement]:
     """All statements of a block, at any depth."""
     for statement in block:
         yield statement
-        if isinstance(statement, ir.Loop | ir.Lanes | ir.Async):
+        if isinstance(statement, ir.Loop | ir.Lanes | ir.Async | ir.Instruction):
             yield from walk(statement.body)
         elif isinstance(statement, ir.If):
             yield from walk(statement.body)
@@ -159,7 +163,7 @@ def _count_block(block: ir.Block, times: Expr, inside: set[Variable], total: _Wo
         elif isinstance(statement, ir.If):
             _count_block(statement.body, times, inside, total)
             _count_block(statement.otherwise, times, inside, total)
-        elif isinstance(statement, ir.Async):
+        elif isinstance(statement, ir.Async | ir.Instruction):
             _count_block(statement.body, times, inside, total)
         elif isinstance(statement, ir.Store | ir.AtomicUpdate):
             _move(statement.buffer, times, total)

@@ -148,6 +148,11 @@ def type_text(kind: str, lanes: int) -> str:
     return f"<{lanes} x {kind}>" if lanes else kind
 
 
+def bytes_of_kind(kind: str) -> int:
+    """The bytes of an element of an LLVM type."""
+    return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(kind) or int(kind[1:]) // 8
+
+
 def suffix(kind: str, lanes: int) -> str:
     """How intrinsics name a type, for instance v16f32."""
     short = _SHORT.get(kind, kind)

@@ -18,7 +18,7 @@ from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.scalars import Scalar, bool_, i64
 from lithify.targets.cpu import operators
-from lithify.targets.cpu.builder import Builder, Module, Value, suffix
+from lithify.targets.cpu.builder import Builder, Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.conversion import Parts, convert, memory_kind, part_scalar, register_kind
 
 
@@ -369,7 +369,7 @@ class Emitter(Builder):
     def _gather_part(self, kind: str, addresses: Value, mask: Value) -> Value:
         w = self.width
         result = Value(self, kind, w, "")
-        align = _natural(kind)
+        align = bytes_of_kind(kind)
         name = f"@llvm.masked.gather.{suffix(kind, w)}.v{w}p0"
         self.declare(f"declare {result.type} {name}(<{w} x ptr>, {mask.type}, {result.type})")
         operands = f"<{w} x ptr> align {align} {addresses.text}, {mask.typed}, {result.type} zeroinitializer"
@@ -384,7 +384,3 @@ class Emitter(Builder):
     def bind(self, values: Mapping[Variable, Value]) -> None:
         """Variables in scope from here on."""
         self.variables.update(values)
-
-
-def _natural(kind: str) -> int:
-    return {"half": 2, "float": 4, "double": 8}.get(kind) or int(kind[1:]) // 8

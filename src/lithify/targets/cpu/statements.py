@@ -8,8 +8,9 @@ from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.scalars import Kind, Scalar, bool_, f32, f64
+from lithify.machine import host, rows_for
 from lithify.targets.cpu import operators, policy
-from lithify.targets.cpu.builder import Module, Value, suffix
+from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.conversion import Parts, memory_kind, part_scalar
 from lithify.targets.cpu.expressions import Access, Emitter
 
@@ -42,6 +43,8 @@ class StatementEmitter(Emitter):
             self._if(statement)
         elif isinstance(statement, ir.AtomicUpdate):
             self._atomic(statement)
+        elif isinstance(statement, ir.Instruction):
+            self._instruction(statement)
         elif isinstance(statement, ir.Async):
             self.statements(statement.body)  # there is no copy engine: the copies happen at once
         elif not isinstance(statement, ir.Barrier | ir.Commit | ir.Wait):  # one item a group: nothing to wait for
@@ -121,6 +124,36 @@ class StatementEmitter(Emitter):
     def fence(self) -> None:
         """Order stores past the caches before what tells others that they are done."""
         self.line("fence seq_cst")
+
+    # ---- instructions ------------------------------------------------------------------------------------------
+
+    def _instruction(self, statement: ir.Instruction) -> None:
+        """One call of the intrinsic; what the row means where this machine has none."""
+        operation = statement.row.operation_on("cpu")
+        if operation is None or statement.row not in rows_for(host()):
+            self.statements(statement.body)
+            return
+        loads = dict(zip("abc", statement.operands, strict=True))
+        held = dict(zip("abc", statement.row.elements, strict=True))
+        values = [(type_, self._registers(loads[name], held[name], type_)) for name, type_ in operation.operands]
+        result = dict(operation.operands)["c"]
+        self.declare(f"declare {result} @{operation.name}({', '.join(type_ for type_, _ in values)})")
+        arguments = ", ".join(f"{type_} {text}" for type_, text in values)
+        text = self.emit(f"call {result} @{operation.name}({arguments})")
+        access = self.access(statement.result.buffer, statement.result.index)
+        address, align = self.address(access, access.index), self.alignment(access, access.index)
+        self.line(f"store {result} {text}, {address.typed}, align {align}")
+
+    def _registers(self, load: ir.Load, held: int, type_: str) -> str:
+        """`held` elements that follow one another, as a value of an LLVM type: again and again if that holds more."""
+        access = self.access(load.buffer, load.index)
+        address, align = self.address(access, access.index), self.alignment(access, access.index)
+        times = bytes_of_type(type_) // (held * load.buffer.scalar.bytes)
+        if times == 1:
+            return self.emit(f"load {type_}, {address.typed}, align {align}")
+        kind = f"i{8 * held * load.buffer.scalar.bytes}"
+        one = Value(self, kind, 0, self.emit(f"load {kind}, {address.typed}, align {align}"))
+        return self.emit(f"bitcast {one.splat(times).typed} to {type_}")
 
     # ---- stores ------------------------------------------------------------------------------------------------
 
@@ -297,8 +330,7 @@ def to_memory(value: Value, scalar: Scalar) -> Value:
 
 def _whole_lines(value: Value, align: int) -> bool:
     """Whether a store is of a full, aligned vector, as stores past the caches have to be."""
-    width = {"half": 2, "float": 4, "double": 8}.get(value.kind) or int(value.kind[1:]) // 8
-    size = width * value.lanes
+    size = bytes_of_kind(value.kind) * value.lanes
     return size >= policy.LEAST_STREAMED_STORE and align % min(size, 64) == 0
 
 
@@ -310,3 +342,9 @@ def _atomic_operation(name: str, scalar: Scalar) -> str | None:
         return {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor",
                 "min": unsigned + "min", "max": unsigned + "max"}.get(name)  # fmt: skip
     return None
+
+
+def bytes_of_type(type_: str) -> int:
+    """The bytes of an LLVM type: `<16 x float>` or `float`."""
+    lanes, found, kind = type_.strip("<>").rpartition(" x ")
+    return bytes_of_kind(kind) * (int(lanes) if found else 1)
