@@ -23,8 +23,8 @@ from lithify.lang.term import Term
 from lithify.lowering.needs import Path, is_scalar
 from lithify.lowering.work import length_of
 from lithify.machine import DeviceModel
-from lithify.rewrite import Derivation, Strategy, at, first, normalize, one, repeat, seq, topdown, try_
-from lithify.rewrite.traversal import Predicate, named, of_kind
+from lithify.rewrite import Derivation, Strategy, at, first, loop_of, normalize, one, repeat, seq, topdown, try_
+from lithify.rewrite.traversal import Predicate
 from lithify.rules.accumulators import accumulator_layout
 from lithify.rules.algorithmic import split_join
 from lithify.rules.fusion import map_fission, map_fusion, map_replicate, reduce_map_fission, reduce_map_fusion
@@ -109,29 +109,19 @@ def _recognised(name: str, program: Term) -> tuple[Loops, dict[str, int]]:
 # ---- tiles ---------------------------------------------------------------------------------------------------------
 
 
-def _of(name: str, kind: str) -> Predicate:
-    is_named, is_kind = named(name), of_kind(kind)
-
-    def predicate(term: Term) -> bool:
-        return is_kind(term) and is_named(term)
-
-    predicate.__name__ = f"{kind} {name}"
-    return predicate
-
-
 def tiles_of_sums(loops: Loops, rows: int, columns: int, depth: int) -> Strategy:
     """Tiles of the result, each a reduction over tiles of the operands that adds a tile of partial sums:
 
     reduce (λacc, (tileA, tileB). map (map (+)) . zip acc . map (λas. map (λbs. reduce (+) 0 ..) tileB) tileA) 0 ..
     """
     m, n, k = loops
-    blocks = _of(k, "reduce")
+    blocks = loop_of(k, "reduce")
     filled = reduce_map_fusion >> pad_reduce(depth) >> reduce_map_fission
     to_operands = one(topdown(VIEW_RULES["split-map"])) | map_fusion | one(topdown(pad_fill_zip)) | map_split_zip
     sides_by_side = [
         step
         for loop in (f"{n}.tile", f"{m}.tile")
-        for step in (at(_of(loop, "map"), map_reduce_interchange), at(blocks, at((2, 0), map_map_shared)))
+        for step in (at(loop_of(loop, "map"), map_reduce_interchange), at(blocks, at((2, 0), map_map_shared)))
     ]
     return _macro(
         f"tiles-of-sums({m}, {n}, {k}, {rows}, {columns}, {depth})",
@@ -154,7 +144,7 @@ def untile(loops: Loops) -> Strategy:
         "untile",
         at(f"{n}.block", tiles),
         at(f"{m}.block", tiles),
-        at(_of(f"{m}.block", "map"), at((0, 0), columns)),
+        at(loop_of(f"{m}.block", "map"), at((0, 0), columns)),
         at(f"{m}.block", layout_out),
     )
 
@@ -167,7 +157,7 @@ _TILE_B: Path = (*_SUMS, 0, 0, 1)
 
 def copied_tiles(loops: Loops) -> Strategy:
     """toLocal of both tiles: where they lie. (Which loops copy is for levels to say.)"""
-    blocks = _of(loops.sum, "reduce")
+    blocks = loop_of(loops.sum, "reduce")
     return _macro("copied-tiles", at(blocks, at(_TILE_A, to_memory(LOCAL)) >> at(_TILE_B, to_memory(LOCAL))))
 
 
@@ -178,24 +168,24 @@ def register_blocks(loops: Loops, size: int) -> Strategy:
     """
     rows = f"{loops.rows}.tile"
     within = f"{rows}.tile"
-    blocks = _of(loops.sum, "reduce")
+    blocks = loop_of(loops.sum, "reduce")
     blocking = seq(
         split_join(size),
-        at(_of(within, "map"), map_map_interchange),
+        at(loop_of(within, "map"), map_map_interchange),
         at(within, map_fission("map")),
         at(within, map_reduce_interchange),
-        at(_of(within, "map"), map_map_shared),
+        at(loop_of(within, "map"), map_map_shared),
         at(_is_product(within), at((0, 0, 1), to_memory(PRIVATE))),
     )
     zeros = first(pad_replicate, split_replicate, map_replicate, transpose_replicate, transpose_map_replicate)
     return _macro(
         f"register-blocks({rows}, {size})",
         at(blocks, at(_SUMS, blocking)),
-        at(_of(f"{rows}.block", "map"), layout_out),
+        at(loop_of(f"{rows}.block", "map"), layout_out),
         repeat(at(blocks, accumulator_layout)),
         at(blocks, at((1,), normalize(zeros))),
-        at(_of(f"{loops.columns}.block", "map"), layout_out),
-        at(_of(f"{loops.rows}.block", "map"), layout_out),
+        at(loop_of(f"{loops.columns}.block", "map"), layout_out),
+        at(loop_of(f"{loops.rows}.block", "map"), layout_out),
     )
 
 
@@ -203,7 +193,7 @@ def _is_product(name: str) -> Predicate:
     """The map of a name that multiplies elements by a value that is the same for all."""
 
     def predicate(term: Term) -> bool:
-        return _of(name, "map")(term) and term.args[0].args[0].kind == "op" and term.args[1].kind == "proj"
+        return loop_of(name, "map")(term) and term.args[0].args[0].kind == "op" and term.args[1].kind == "proj"
 
     predicate.__name__ = f"the products of {name}"
     return predicate
@@ -231,10 +221,10 @@ def _tiled_register_blocked(derivation: Derivation, loops: Loops, sizes: Tiling,
 
 def _to_groups(derivation: Derivation, loops: Loops, model: DeviceModel) -> None:
     """toGlobal of a tile of the result; a tile a work-group where there are such, as it uses their local memory."""
-    derivation.once(to_memory(HEAP), _of(loops.sum, "reduce"))
+    derivation.once(to_memory(HEAP), loop_of(loops.sum, "reduce"))
     if model.has_level(GROUPS[0]) and model.has_memory("local"):
         for loop, level in zip((loops.rows, loops.columns), GROUPS, strict=True):
-            derivation.once(map_level(level), _of(f"{loop}.block", "map"))
+            derivation.once(map_level(level), loop_of(f"{loop}.block", "map"))
 
 
 def _register_blocking(derivation: Derivation, loops: Loops, sizes: Tiling, model: DeviceModel) -> None:
@@ -249,16 +239,16 @@ def _vectorised(derivation: Derivation, loops: Loops, sizes: Tiling, model: Devi
     derivation.apply(tile(m, n, sizes.n, sizes.m)).apply(tile(f"{m}.tile", f"{n}.tile", rows, lanes))
     derivation.apply(outer_product(f"{m}.tile.tile", f"{n}.tile.tile")).apply(block_reduction(k, sizes.k))
     registers = (UNROLL, VEC)
-    derivation.once(accumulate(SEQ, PRIVATE, registers, registers), _of(f"{k}.block", "reduce"))
+    derivation.once(accumulate(SEQ, PRIVATE, registers, registers), loop_of(f"{k}.block", "reduce"))
     in_place = reduce_level(SEQ, OUT) >> at((1,), copy_loop(UNROLL) >> at((0, 0), copy_loop(VEC)))
-    derivation.once(in_place, _of(f"{k}.tile", "reduce"))
+    derivation.once(in_place, loop_of(f"{k}.tile", "reduce"))
     threads = (PAR, SEQ, SEQ, SEQ)
     if not model.has_level(PAR):
         threads = (*GROUPS, *ITEMS)
     blocks = (f"{m}.block", f"{n}.block", f"{m}.tile.block", f"{n}.tile.block")
     tiles = (f"{m}.tile.tile", f"{n}.tile.tile")
     for name, level in zip((*blocks, *tiles), (*threads, *registers), strict=True):
-        derivation.once(map_level(level), _of(name, "map"))
+        derivation.once(map_level(level), loop_of(name, "map"))
 
 
 VERSIONS = (

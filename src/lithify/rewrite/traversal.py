@@ -278,6 +278,16 @@ def of_kind(*kinds: str) -> Predicate:
     return predicate
 
 
+def loop_of(name: str, kind: str) -> Predicate:
+    """Loops of that name which a pattern made. (A reduction and what is mapped over its elements may share a name.)"""
+
+    def predicate(term: Term) -> bool:
+        return term.kind == kind and loop_name(term) == name
+
+    predicate.__name__ = f"{kind} {name}"
+    return predicate
+
+
 def closest(s: Strategy, term: Term, context: Context, where: Predicate | None = None) -> tuple[Path | None, str]:
     """The place below where a strategy came closest to applying, and what stopped it."""
     best: tuple[int, Path | None, str] = (-1, None, "nothing in the term has its form")
@@ -322,6 +332,7 @@ __all__ = [
     "descend",
     "everywhere",
     "innermost",
+    "loop_of",
     "named",
     "normalize",
     "of_kind",

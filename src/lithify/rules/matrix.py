@@ -7,9 +7,8 @@ ends up as a view of the result.
 
 from __future__ import annotations
 
-from lithify.lang.term import Term
 from lithify.rewrite.strategy import Strategy, repeat, seq, try_
-from lithify.rewrite.traversal import Predicate, at, named, of_kind, one, topdown
+from lithify.rewrite.traversal import at, loop_of, one, topdown
 from lithify.rules.algorithmic import let_atom, split_join
 from lithify.rules.fusion import map_fission, map_fusion, reduce_map_fission, reduce_map_fusion
 from lithify.rules.interchange import (
@@ -46,7 +45,7 @@ def outer_product(outer: str, inner: str) -> Strategy:
         f"outer-product({outer}, {inner})",
         try_(topdown(reduce_map_fusion)),
         at(inner, map_reduce_shared),
-        try_(at(_of(outer, "map"), layout_out)),
+        try_(at(loop_of(outer, "map"), layout_out)),
         at(outer, map_reduce_shared),
     )
 
@@ -82,7 +81,7 @@ def tiling(outer: str, inner: str, reduction: str, sizes: tuple[int, int, int], 
         at(reduction, blocked_reduce(depth)),
         repeat(at(block, to_operands | reduce_map_fusion | one(topdown(pad_fill_zip)) | reduce_split_zip)),
         at(f"{inner}.tile", map_reduce_shared),
-        try_(at(_of(f"{outer}.tile", "map"), layout_out)),
+        try_(at(loop_of(f"{outer}.tile", "map"), layout_out)),
         at(f"{outer}.tile", map_reduce_shared),
         *steps,
     )
@@ -107,7 +106,7 @@ def register_blocking(outer: str, size: int) -> Strategy:
         at(tile_, map_map_interchange),
         at(tile_, map_fission("map")),
         at(tile_, map_reduce_interchange),
-        at(_of(tile_, "map"), map_map_shared),
+        at(loop_of(tile_, "map"), map_map_shared),
         topdown(reduce_map_fusion),
         try_(topdown(map_fusion)),
     )
@@ -127,14 +126,3 @@ def _macro(name: str, *steps: Strategy) -> Strategy:
     macro = seq(*steps)
     macro.name = name
     return macro
-
-
-def _of(name: str, kind: str) -> Predicate:
-    """Loops of a name and a kind."""
-    is_named, is_kind = named(name), of_kind(kind)
-
-    def predicate(term: Term) -> bool:
-        return is_kind(term) and is_named(term)
-
-    predicate.__name__ = f"{kind} {name}"
-    return predicate
