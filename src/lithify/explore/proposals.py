@@ -10,7 +10,7 @@ import numpy as np
 from lithify.explore.surrogate import Surrogate
 from lithify.lang.errors import LithifyError
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Positions = np.ndarray[Any, np.dtype[np.intp]]
 History = Mapping[str, float | None]  # seconds by key, in the order of measuring; None where there is no right result
 
 _FIRST = 8  # candidates that differ as much as possible, before the model is asked
@@ -80,13 +80,13 @@ class ModelGuided:
             return self._spread(known, count)
         return self._promising(history, known, count)
 
-    def _pool(self, known: Sequence[str]) -> Array:
+    def _pool(self, known: Sequence[str]) -> Positions:
         """Positions of candidates that are not known: all of them, or some at random."""
         free = np.ones(len(self._keys), bool)
         free[[self._positions[key] for key in known]] = False
         places = np.flatnonzero(free)
         if len(places) > _POOL:
-            places = self._random.choice(places, _POOL, replace=False)
+            places = np.sort(self._random.choice(places, _POOL, replace=False))
         return places
 
     def _spread(self, known: Sequence[str], count: int) -> list[str]:
@@ -122,12 +122,13 @@ class ModelGuided:
             places = np.delete(places, number)
         return found
 
-    def _around(self, best: int, known: Sequence[str]) -> Array:
+    def _around(self, best: int, known: Sequence[str]) -> Positions:
         """Positions of the unknown candidates nearest to one."""
         apart = ((self._features - self._features[best]) ** 2).sum(axis=1)
         apart[[self._positions[key] for key in known]] = np.inf
-        near = np.argsort(apart, kind="stable")[: _POOL // 4]
-        return near[np.isfinite(apart[near])]
+        near: Positions = np.argsort(apart, kind="stable")[: _POOL // 4]
+        unknown: Positions = near[np.isfinite(apart[near])]
+        return unknown
 
 
 SEARCHES = ("model", "random", "exhaustive")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SHIPPED = Path(__file__).resolve().parent / "shipped"
 _WAIT = 10.0  # seconds that a writer waits for another
 _FORMAT = 1
+_ALIKE = 0.1  # how much the times of defaults may differ on machines that are alike
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -45,10 +46,11 @@ CREATE TABLE IF NOT EXISTS measurements (
 class Record:
     """The best that was found for a problem on a device.
 
-    `parameters` is the candidate's key (`key=value,..`), `seconds` its median, `low` and `high` the quartiles,
-    `default_seconds` what the device's default takes, measured side by side, `bound_seconds` the least time by the
-    roofline (None where it is not known); `measured` says how many candidates were. `sizes` and `scalars` are the
-    problem's, for finding near ones; `derivation` is the saved form of the rewriting ("" if there is none).
+    `parameters` is the candidate's key (`key=value,..`), `seconds` its median, `low` and `high` the quartiles;
+    `default_seconds` is what the device's default takes, measured side by side (None where it is not right),
+    `bound_seconds` the least time by the roofline (None where that is not known); `measured` counts candidates. `sizes`
+    and `scalars` are the problem's, for finding near ones; `derivation` is the saved form of the rewriting ("" if there
+    is none).
     """
 
     problem: str
@@ -58,7 +60,7 @@ class Record:
     seconds: float
     low: float
     high: float
-    default_seconds: float
+    default_seconds: float | None
     bound_seconds: float | None
     measured: int
     state: str
@@ -69,9 +71,9 @@ class Record:
     derivation: str = field(default="", repr=False)
 
     @property
-    def gain(self) -> float:
+    def gain(self) -> float | None:
         """How many times faster than the default."""
-        return self.default_seconds / self.seconds
+        return None if self.default_seconds is None else self.default_seconds / self.seconds
 
     def as_line(self) -> str:
         """The record as one line of JSON."""
@@ -197,7 +199,8 @@ class Records:
         here = self.find(record.problem, record.device)
         if here is None:
             return True
-        if abs(here.default_seconds / record.default_seconds - 1) < 0.1:
+        ours, theirs = here.default_seconds, record.default_seconds
+        if ours is not None and theirs is not None and abs(ours / theirs - 1) < _ALIKE:
             return record.seconds < here.seconds
         return record.date > here.date
 

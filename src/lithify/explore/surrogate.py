@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 _LENGTHS = (0.15, 0.3, 0.6, 1.2, 2.4, 6.0)  # of features that lie in 0 .. 1
 _NOISES = (1e-4, 1e-3, 1e-2, 1e-1)  # variances relative to that of the times
@@ -70,4 +70,5 @@ class Surrogate:
 def _matern(squares: Array) -> Array:
     """The Matern kernel of order 5/2: smooth, but not so smooth that cliffs between caches ring."""
     scaled = np.sqrt(5.0 * squares)
-    return (1.0 + scaled + scaled * scaled / 3.0) * np.exp(-scaled)
+    kernel: Array = (1.0 + scaled + scaled * scaled / 3.0) * np.exp(-scaled)
+    return kernel

@@ -8,7 +8,7 @@ buffers, the first not counted, so whatever fits into a cache is found there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,19 +38,24 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Validate and time one candidate's code: as many runs as `seconds` hold, few where it is far behind `best`."""
+class Load:
+    """Make codes ready to run; those loaded before are let go."""
 
-    data: bytes
+    data: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Validate and time what was loaded: as many runs as `seconds` hold, few where it is far behind `best`."""
+
     best: float | None
     seconds: float
 
 
 @dataclass(frozen=True)
 class Duel:
-    """Time several candidates' codes side by side, in an order that turns, so that what disturbs disturbs all."""
+    """Time what was loaded side by side, in an order that turns, so that what disturbs disturbs all."""
 
-    data: tuple[bytes, ...]
     rounds: int
 
 
@@ -63,19 +68,22 @@ class Timed:
 
 
 class Trial:
-    """Answers `Run` by `Timed`, and `Duel` by the samples of each candidate."""
+    """Answers `Load` by nothing, `Run` by `Timed`, and `Duel` by the samples of each candidate."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.target = task, task.target()
+        self.loaded: list[Executable] = []
 
-    def __call__(self, request: Run | Duel) -> Timed | list[tuple[float, ...]]:
+    def __call__(self, request: Load | Run | Duel) -> Timed | list[tuple[float, ...]] | None:
+        if isinstance(request, Load):
+            self.loaded = []
+            self.loaded = [self.target.finish(data) for data in request.data]
+            return None
         if isinstance(request, Duel):
-            return self.duel([self.target.finish(data) for data in request.data], request.rounds)
-        executable = self.target.finish(request.data)
+            return self.duel(request.rounds)
+        (executable,) = self.loaded
         problem, once = self.validate(executable)
-        if problem:
-            return Timed((), problem)
-        return Timed(self.time(executable, once, request))
+        return Timed((), problem) if problem else Timed(self.time(executable, once, request))
 
     def validate(self, executable: Executable) -> tuple[str, float]:
         """What is wrong with the results ("" if nothing), and seconds of the call, the first one."""
@@ -106,13 +114,13 @@ class Trial:
                 samples += executable.time(arguments, more)
         return tuple(samples)
 
-    def duel(self, executables: Sequence[Executable], rounds: int) -> list[tuple[float, ...]]:
+    def duel(self, rounds: int) -> list[tuple[float, ...]]:
         """The samples of each."""
-        samples: list[list[float]] = [[] for _ in executables]
+        samples: list[list[float]] = [[] for _ in self.loaded]
         for turn in range(rounds):
-            for position in range(len(executables)):
-                which = (position + turn) % len(executables)
-                samples[which] += executables[which].time(self.task.arguments, 2)
+            for position in range(len(self.loaded)):
+                which = (position + turn) % len(self.loaded)
+                samples[which] += self.loaded[which].time(self.task.arguments, 2)
         return [tuple(each) for each in samples]
 
 

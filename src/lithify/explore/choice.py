@@ -1,0 +1,74 @@
+"""Which parameters a program is lowered by: those that were measured for its problem, or for the nearest one.
+
+Nothing is measured here. First the record of exactly this problem on this device; else that of the nearest problem of
+the same family, types and device for which its parameters are valid, if it is near enough and was clearly faster than
+the default there; else the default, which is what no parameters mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from math import log2
+
+from lithify.explore.records import RECORDS, Record, Records
+from lithify.lang.errors import LithifyError
+from lithify.lang.term import Term
+from lithify.lowering.families import FAMILIES, recognise
+from lithify.lowering.loops import name_loops
+from lithify.lowering.tuning import Family, Parameters, Problem, Space
+from lithify.machine import DeviceModel
+
+_FARTHEST = 2.0  # sum over the sizes of |log2 of their ratio|: twice as large in two sizes, four times in one
+_CLEARLY = 1.05  # times faster than the default, to be believed of another problem
+
+
+def chosen(
+    term: Term, model: DeviceModel, *, records: Records = RECORDS, families: tuple[Family, ...] = FAMILIES
+) -> Parameters | None:
+    """The parameters for a program on a device; None for the default.
+
+    Never raises: records that cannot be read are as good as none.
+    """
+    with suppress(LithifyError):
+        found = recognise(name_loops(term), families)
+        space = None if found is None else found[0].space(found[1], model)
+        if found is None or space is None:
+            return None
+        problem = found[1]
+        exact = records.find(problem.line, model.fingerprint)
+        if exact is not None and (parameters := valid(exact, space)) is not None:
+            return parameters
+        for record in near(problem, model.fingerprint, records):
+            parameters = valid(record, space)
+            if parameters is not None:
+                return parameters if (record.gain or 0.0) > _CLEARLY else None
+    return None
+
+
+def near(problem: Problem, device: str, records: Records = RECORDS) -> Iterator[Record]:
+    """The records of other problems of the family that are near, the nearest first."""
+    by_distance = [(distance(problem, r), r.problem, r) for r in records.of_family(problem.family, device)]
+    for apart, line, record in sorted(by_distance, key=lambda entry: entry[:2]):
+        if apart <= _FARTHEST and line != problem.line:
+            yield record
+
+
+def distance(problem: Problem, record: Record) -> float:
+    """How far a record's problem is: the sum of |log2| of the ratios of sizes; infinite where it is another kind."""
+    if dict(problem.scalars) != dict(record.scalars) or problem.sizes.keys() != record.sizes.keys():
+        return float("inf")
+    pairs = [(size, record.sizes[name]) for name, size in problem.sizes.items()]
+    if any((a < 1) != (b < 1) for a, b in pairs):
+        return float("inf")
+    return sum(abs(log2(a / b)) for a, b in pairs if a >= 1)
+
+
+def valid(record: Record, space: Space) -> Parameters | None:
+    """A record's parameters where they are valid in a space; None where they are not."""
+    try:
+        parameters = Parameters.parse(record.parameters)
+        space.check(parameters)
+    except LithifyError:
+        return None
+    return parameters

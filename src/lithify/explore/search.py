@@ -1,0 +1,364 @@
+"""The search: candidates are filtered, proposed, built, validated, measured and remembered until the budget is spent.
+
+One process measures at a time and nothing else runs meanwhile; builders work, several at once, in between. A candidate
+that fails, crashes or hangs is recorded with the reason, and the search goes on. Every measurement is committed when it
+is made: a search that was interrupted goes on where it was, also as to its budget. At the end the best few and the
+default, which is always measured, are timed side by side, and the fastest of them becomes the record.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lithify.explore.building import Builders, Built
+from lithify.explore.candidates import Candidates, Filtered, filtered
+from lithify.explore.proposals import proposer
+from lithify.explore.records import RECORDS, Measured, Record, Records, now
+from lithify.explore.trial import WARM, Duel, Load, Run, Task, Timed, Trial
+from lithify.explore.worker import Worker, WorkerCrashed, WorkerFailed, WorkerTimedOut
+from lithify.lang.errors import LithifyError
+from lithify.lowering.tuning import Problem
+from lithify.targets.base import Target
+from lithify.targets.cache import package_digest
+
+_FINALISTS = 4  # beside the default
+_DUEL_SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS = 1.0, 3, 20
+_RUN_SECONDS = 0.06  # of running each candidate that is not far behind
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop: after some seconds, or a number of measurements, or (neither) when all candidates are measured.
+
+    What an interrupted search spent before counts.
+    """
+
+    seconds: float | None = None
+    measurements: int | None = None
+
+    @staticmethod
+    def parse(text: str) -> Budget:
+        """`60s`, `2m`, `1h`; a plain number counts measurements; `all`. Raises LithifyError."""
+        if text.strip() == "all":
+            return Budget()
+        match = _BUDGET.fullmatch(text.strip())
+        if match is None or not float(match[1]) or (match[2] is None and "." in match[1]):
+            raise LithifyError(f"`{text}` is no budget", hint="write 60s, 2m, 1h, a number of measurements, or all")
+        if match[2] is None:
+            return Budget(measurements=int(match[1]))
+        return Budget(seconds=float(match[1]) * _UNITS[match[2]])
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds after which a candidate is given up: while it is built, and while it runs."""
+
+    build: float = 20.0
+    run: float = 10.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search stands. `phase` is filter, search or final; `best` is a key, `total` counts valid candidates."""
+
+    phase: str
+    measured: int
+    failed: int
+    total: int
+    best: str | None
+    best_seconds: float | None
+    default_seconds: float | None
+    elapsed: float
+    left: float | None  # seconds, as far as it can be said
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search found: `record` is the best (None where no candidate was right), `measurements` are all in order.
+
+    `rejected` counts by reason what was filtered before anything was built.
+    """
+
+    problem: Problem
+    total: int
+    valid: int
+    rejected: Mapping[str, int]
+    measurements: tuple[Measured, ...]
+    record: Record | None
+    seconds: float
+    resumed: int
+    interrupted: bool
+
+
+def search(
+    candidates: Candidates,
+    target: Target,
+    task: Task,
+    problem: Problem,
+    budget: Budget,
+    *,
+    search: str = "model",
+    seed: int = 0,
+    near: Sequence[str] = (),
+    bound_seconds: float | None = None,
+    records: Records = RECORDS,
+    timeouts: Timeouts | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Search the candidates for the one that runs fastest, and keep it as the problem's record.
+
+    `target` builds (it touches no device), `task` says what candidates are run on and what has to come out; `near` are
+    keys to try early. An interrupt (Ctrl-C) ends the search as a spent budget does, and the outcome says so. Raises
+    LithifyError where the device cannot be opened, or there is no such search.
+    """
+    start = time.monotonic()
+    found = filtered(candidates)
+    run = _Search(candidates, target, task, problem, budget, found, records, timeouts or Timeouts(), on_progress, start)
+    proposals = proposer(search, found.keys, candidates.features, seed, near)
+    interrupted = False
+    try:
+        run.open()
+        while run.wanted():
+            keys = proposals.propose(run.history, run.batch())
+            if not keys:
+                break
+            run.measure(keys)
+    except KeyboardInterrupt:
+        interrupted = True
+    try:
+        record = run.decide(bound_seconds, quick=interrupted)
+    except KeyboardInterrupt:
+        interrupted = True
+        record = run.decide(bound_seconds, quick=True)
+    finally:
+        run.close()
+    return Outcome(problem, len(candidates), len(found.keys), found.rejected, tuple(run.measurements), record,
+                   time.monotonic() - start, run.resumed, interrupted)  # fmt: skip
+
+
+class _Search:
+    """The state of a search: what was measured, and the processes that build and measure."""
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        target: Target,
+        task: Task,
+        problem: Problem,
+        budget: Budget,
+        found: Filtered,
+        records: Records,
+        timeouts: Timeouts,
+        on_progress: Callable[[Progress], None] | None,
+        start: float,
+    ) -> None:
+        self.candidates, self.task, self.problem, self.budget = candidates, task, problem, budget
+        self.records, self.timeouts, self._on_progress = records, timeouts, on_progress
+        self._valid, self._start, self._last = found.keys, start, start
+        self.device = candidates.model.fingerprint
+        self.build_name = f"{package_digest()} {target.fingerprint()}"
+        self.measurements = records.measurements(problem.line, self.device, self.build_name)
+        self.resumed = len(self.measurements)
+        self._spent = sum(m.cost for m in self.measurements)
+        self.history: dict[str, float | None] = {m.candidate: m.seconds for m in self.measurements}
+        self._codes: dict[str, Built] = {}
+        self._builders = Builders(candidates, target, timeouts.build)
+        self._runner: Worker | None = None
+        self._opened = False
+
+    # ---- budget ------------------------------------------------------------------------------------------------------
+
+    def elapsed(self) -> float:
+        """Seconds, those of earlier searches that this one continues included."""
+        return self._spent + time.monotonic() - self._start
+
+    def wanted(self) -> bool:
+        """Whether anything is left to spend."""
+        if self.budget.seconds is not None and self.elapsed() >= self.budget.seconds:
+            return False
+        return self.budget.measurements is None or len(self.measurements) < self.budget.measurements
+
+    def batch(self) -> int:
+        """How many candidates to propose at once: one for each builder."""
+        most = self._builders.count
+        if self.budget.measurements is not None:
+            most = min(most, self.budget.measurements - len(self.measurements))
+        return most
+
+    # ---- measuring ---------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Start the process that measures."""
+        self._report("search")
+        if self.wanted():
+            self._launch()
+
+    def measure(self, keys: Sequence[str]) -> None:
+        """Build some candidates at once, then measure one after the other."""
+        built = list(self._builders.build(keys))
+        built.sort(key=lambda each: keys.index(each.key))
+        for number, each in enumerate(built):
+            if number and not self.wanted():
+                return
+            measured = self._measure(each)
+            at = time.monotonic()
+            measured = Measured(each.key, measured.state, measured.seconds, measured.samples, measured.detail,
+                                at - self._last)  # fmt: skip
+            self._last = at
+            self.records.add_measurement(self.problem.line, self.device, self.build_name, measured)
+            self.measurements.append(measured)
+            self.history[each.key] = measured.seconds
+            self._keep(each)
+            self._report("search")
+
+    def _measure(self, built: Built) -> Measured:
+        if built.data is None:
+            return Measured(built.key, built.state, detail=built.detail)
+        try:
+            runner = self._running()
+            runner.ask(Load((built.data,)), self.timeouts.build)
+            timed: Timed = runner.ask(Run(self._best_seconds(), _RUN_SECONDS), self.timeouts.run)
+        except WorkerFailed as error:
+            return Measured(built.key, "failed", detail=error.message)
+        except WorkerCrashed as error:
+            self._runner = None
+            return Measured(built.key, "crashed", detail=error.message)
+        except WorkerTimedOut as error:
+            self._runner = None
+            return Measured(built.key, "timeout", detail=error.message)
+        if timed.problem:
+            return Measured(built.key, "wrong", detail=timed.problem)
+        return Measured(built.key, "right", statistics.median(timed.samples), timed.samples)
+
+    def _launch(self) -> None:
+        self._runner, self._opened = Worker.launched(Trial, self.task), False
+        self._runner.send(Load(()))  # answered when the device is open
+
+    def _running(self) -> Worker:
+        """The process that measures; a new one where the last is gone."""
+        if self._runner is None:
+            self._launch()
+        assert self._runner is not None
+        if not self._opened:
+            try:
+                self._runner.receive(self.timeouts.build + self.timeouts.run)
+            except (WorkerFailed, WorkerCrashed, WorkerTimedOut) as error:
+                raise LithifyError(f"the process that measures cannot start: {error.message}") from error
+            self._opened = True
+        return self._runner
+
+    def _keep(self, built: Built) -> None:
+        """Keep the codes of those that are best so far, for the end."""
+        self._codes[built.key] = built
+        for key in list(self._codes):
+            if key not in self._finalists():
+                del self._codes[key]
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def decide(self, bound_seconds: float | None, *, quick: bool) -> Record | None:
+        """Time the best and the default side by side (unless `quick`), and keep the fastest as the record."""
+        existing = self.records.find(self.problem.line, self.device)
+        if existing is not None and len(self.measurements) == self.resumed:
+            return existing
+        finalists = self._finalists()
+        if not finalists:
+            return None
+        samples = {m.candidate: m.samples for m in self.measurements if m.candidate in finalists}
+        if not quick:
+            samples |= self._duel(finalists)
+        best = min(finalists, key=lambda key: statistics.median(samples[key]))
+        record = self._record(best, samples, bound_seconds)
+        self.records.put(record)
+        return record
+
+    def _finalists(self) -> list[str]:
+        """The default, where it is right, and the best others."""
+        right = sorted((seconds, key) for key, seconds in self.history.items() if seconds is not None)
+        default = self._valid[0]
+        first = [default] if self.history.get(default) is not None else []
+        return first + [key for _, key in right if key != default][:_FINALISTS]
+
+    def _duel(self, finalists: Sequence[str]) -> dict[str, tuple[float, ...]]:
+        self._report("final")
+        missing = [key for key in finalists if key not in self._codes]
+        for each in self._builders.build(missing):
+            self._codes[each.key] = each
+        ready = [(key, data) for key in finalists if (data := self._codes[key].data) is not None]
+        once = sum(self.history[key] or 0.0 for key, _ in ready)
+        rounds = max(_LEAST_ROUNDS, min(_MOST_ROUNDS, int(_DUEL_SECONDS / (3 * once or 1.0))))
+        try:
+            runner = self._running()
+            runner.ask(Load(tuple([data for _, data in ready])), self.timeouts.build)
+            found = runner.ask(Duel(rounds), self.timeouts.run + 3 * rounds * once)
+        except (WorkerFailed, WorkerCrashed, WorkerTimedOut):  # each of them ran before: what was measured then counts
+            return {}
+        return dict(zip([key for key, _ in ready], found, strict=True))
+
+    def _record(self, best: str, samples: Mapping[str, tuple[float, ...]], bound_seconds: float | None) -> Record:
+        from lithify.version import __version__
+
+        default = samples.get(self._valid[0])
+        times = samples[best]
+        low, middle, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
+        return Record(
+            problem=self.problem.line,
+            device=self.device,
+            family=self.problem.family,
+            parameters=best,
+            seconds=middle,
+            low=low,
+            high=high,
+            default_seconds=None if default is None else statistics.median(default),
+            bound_seconds=bound_seconds,
+            measured=len(self.measurements),
+            state=WARM,
+            sizes=dict(self.problem.sizes),
+            scalars=dict(self.problem.scalars),
+            versions={"lithify": __version__, "target": self.build_name.partition(" ")[2]},
+            date=now(),
+            derivation=self._codes[best].derivation if best in self._codes else "",
+        )
+
+    def close(self) -> None:
+        """End the processes."""
+        self._builders.close()
+        if self._runner is not None:
+            self._runner.close()
+
+    # ---- progress ----------------------------------------------------------------------------------------------------
+
+    def _best_seconds(self) -> float | None:
+        return min((s for s in self.history.values() if s is not None), default=None)
+
+    def _report(self, phase: str) -> None:
+        if self._on_progress is None:
+            return
+        right = [(s, key) for key, s in self.history.items() if s is not None]
+        seconds, best = min(right, default=(None, None))
+        self._on_progress(
+            Progress(
+                phase,
+                len(self.history),
+                len(self.history) - len(right),
+                len(self._valid),
+                best,
+                seconds,
+                self.history.get(self._valid[0]),
+                self.elapsed(),
+                self._left(),
+            )
+        )
+
+    def _left(self) -> float | None:
+        elapsed, done = self.elapsed(), len(self.measurements)
+        if self.budget.seconds is not None:
+            return max(0.0, self.budget.seconds - elapsed)
+        total = min(len(self._valid), self.budget.measurements or len(self._valid))
+        return elapsed / done * max(0, total - done) if done else None

@@ -1,0 +1,151 @@
+"""Tuning a program: the space of its family's parameters is searched on the device, and the best becomes its record.
+
+Later calls of the program with arguments of the same types, in any process, are lowered by what the record says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lithify.evaluate import evaluate
+from lithify.explore.candidates import SpaceCandidates
+from lithify.explore.choice import near, valid
+from lithify.explore.comparison import allowed_difference
+from lithify.explore.records import RECORDS, Records
+from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
+from lithify.explore.trial import Task
+from lithify.lang.errors import LithifyError
+from lithify.lang.scalars import Scalar
+from lithify.lang.types import Array, Tuple, Type
+from lithify.lowering.families import FAMILIES, recognise
+from lithify.lowering.loops import name_loops
+from lithify.lowering.tuning import Family
+from lithify.machine import roofline
+from lithify.program.arguments import flatten
+from lithify.program.check import sample
+from lithify.program.devices import Device, device
+from lithify.program.work import Work, work_of
+
+if TYPE_CHECKING:
+    from lithify.program.program import Program
+    from lithify.program.specialise import Specialisation
+    from lithify.targets.base import Target
+
+_SEED = 20
+
+
+def tune(
+    program: Program,
+    arguments: Sequence[Any],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    budget: str | Budget = "30s",
+    search_by: str = "model",
+    seed: int = 0,
+    records: Records = RECORDS,
+    families: tuple[Family, ...] = FAMILIES,
+    timeouts: Timeouts | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Search the parameters of a program for arguments like these (arrays, numbers, or types: then values are random).
+
+    Raises LithifyError where the program belongs to no family that has parameters on the device.
+    """
+    specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
+    candidates = candidates_of(specialisation, families)
+    work = work_of(specialisation.elaborated.term, [t for _, t in specialisation.elaborated.parameters])
+    near_keys = [
+        str(parameters)
+        for record in near(candidates.problem, candidates.model.fingerprint, records)
+        if (parameters := valid(record, candidates.space)) is not None
+    ]
+    return search(
+        candidates,
+        specialisation.device.target,
+        task_of(specialisation, arguments, work),
+        candidates.problem,
+        Budget.parse(budget) if isinstance(budget, str) else budget,
+        search=search_by,
+        seed=seed,
+        near=near_keys,
+        bound_seconds=bound_of(work, specialisation.device),
+        records=records,
+        timeouts=timeouts,
+        on_progress=on_progress,
+    )
+
+
+def candidates_of(specialisation: Specialisation, families: tuple[Family, ...] = FAMILIES) -> SpaceCandidates:
+    """The space of a program's parameters. Raises LithifyError where it has none."""
+    elaborated, model = specialisation.elaborated, specialisation.device.model
+    term = name_loops(elaborated.term)
+    found = recognise(term, families)
+    if found is None:
+        known = ", ".join(family.name for family in families) or "none"
+        raise LithifyError(
+            f"{specialisation.source.name} is of no family of programs that is tuned",
+            hint=f"there are {known}; `lithify explore` searches the rewritings of any program",
+        )
+    family, problem = found
+    space = family.space(problem, model)
+    if space is None:
+        raise LithifyError(f"there is nothing to tune for `{problem}` on {specialisation.device}: it has one lowering")
+    return SpaceCandidates(term, tuple(elaborated.parameters), model, family, problem, space)
+
+
+def task_of(specialisation: Specialisation, arguments: Sequence[Any], work: Work) -> Task:
+    """What candidates are run on: copies of the arguments, or random values, and exact results."""
+    elaborated = specialisation.elaborated
+    random = np.random.default_rng(_SEED)
+    types = [type_ for _, type_ in elaborated.parameters]
+    values = [
+        centred(type_, random) if isinstance(given, str | Type) else given
+        for given, type_ in zip(arguments, types, strict=True)
+    ]
+    inputs = dict(zip([name for name, _ in elaborated.parameters], values, strict=True))
+    expected = [np.asarray(leaf) for leaf in flatten([evaluate(elaborated.term, inputs)])]
+    elements = max(1, sum(leaf.size for leaf in expected))
+    operations = {name: count / elements for name, count in work.operations.items()}
+    return Task(
+        partial(open_target, specialisation.device.name),
+        tuple(flatten(values)),
+        tuple(expected),
+        tuple([allowed_difference(scalar, operations) for scalar in _scalars(elaborated.type)]),
+    )
+
+
+def centred(type_: Type, random: np.random.Generator) -> Any:
+    """Random values of a type; arrays of floats between -1 and 1, so that sums are small beside what is summed, and
+    one term too many or too few is far more than rounding.
+    """
+    value = sample(type_, random)
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind not in "iub":
+        return (value * 2 - 1).astype(value.dtype)
+    return value
+
+
+def bound_of(work: Work, on: Device) -> float | None:
+    """The least time by the roofline; None where the model does not know the machine's peaks."""
+    known = {peak.of for peak in on.model.arithmetic}
+    try:
+        return roofline(work.bytes, {t: n for t, n in work.operations.items() if t in known}, on.model).seconds
+    except LookupError:
+        return None
+
+
+def open_target(name: str) -> Target:
+    """The target of a device, in the process that measures."""
+    return device(name).target
+
+
+def _scalars(type_: Type) -> list[Scalar]:
+    while isinstance(type_, Array):
+        type_ = type_.element
+    if isinstance(type_, Tuple):
+        return [scalar for item in type_.items for scalar in _scalars(item)]
+    assert isinstance(type_, Scalar)
+    return [type_]
