@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
+from lithify.kernel.walk import reads_buffer
 from lithify.lang.errors import Rejected
 from lithify.lang.scalars import Kind, Scalar, bool_, f32, f64
 from lithify.machine import host, rows_for
@@ -25,8 +26,14 @@ class StatementEmitter(Emitter):
 
     def statements(self, block: ir.Block) -> None:
         """The statements one after another."""
-        for statement in block:
-            self._statement(statement)
+        position = 0
+        while position < len(block):
+            neighbours = self._neighbours(block, position)
+            if neighbours:
+                self._store_interleaved(neighbours)
+            else:
+                self._statement(block[position])
+            position += len(neighbours) or 1
 
     def _statement(self, statement: ir.Statement) -> None:
         if isinstance(statement, ir.Store):
@@ -229,6 +236,46 @@ class StatementEmitter(Emitter):
         name = f"@llvm.masked.store.{suffix(whole.kind, whole.lanes)}.p0"
         self.declare(f"declare void {name}({whole.type}, ptr, {mask.type})")
         self.line(f"call void {name}({whole.typed}, ptr align {align} {address.text}, {mask.typed})")
+
+    def _neighbours(self, block: ir.Block, position: int) -> list[ir.Store]:
+        """Statements from a position on that store 2, 4, 8 or 16 neighbours, as many apart from lane to lane; or none.
+
+        None of them reads the buffer, so that it does not matter that all are computed before the first is stored.
+        """
+        first = block[position]
+        if self.lane is None or self.mask is not None or not isinstance(first, ir.Store):
+            return []
+        lowest = self.access(first.buffer, first.index)
+        stores = [s for s in block[position : position + (lowest.stride or 0)] if isinstance(s, ir.Store)]
+        if lowest.stride not in (2, 4, 8, 16) or len(stores) < lowest.stride or first.buffer.scalar.is_complex:
+            return []
+        for number, store in enumerate(stores):
+            if store.buffer is not first.buffer or store.guard or reads_buffer(store.value, first.buffer):
+                return []
+            if self.access(store.buffer, store.index).index is not lowest.index + number:
+                return []
+        return stores
+
+    def _store_interleaved(self, stores: list[ir.Store]) -> None:
+        """One contiguous store of all that neighbouring stores write."""
+        assert self.lane is not None
+        buffer = stores[0].buffer
+        parts = [self.value(s.value, buffer.scalar)[0].splat(self.width) for s in stores]
+        whole = self._interleave([to_memory(part, buffer.scalar) for part in parts])
+        access = self.access(buffer, stores[0].index)
+        first = access.index - self.lane.expr * len(stores)
+        address, align = self.address(access, first), self.alignment(access, first)
+        self.line(f"store {whole.typed}, {address.typed}, align {align}")
+
+    def _interleave(self, values: list[Value]) -> Value:
+        """The first lane of all, then the second of all, ..: by halves, the even ones and the odd ones."""
+        if len(values) == 1:
+            return values[0]
+        even, odd = self._interleave(values[::2]), self._interleave(values[1::2])
+        n = even.lanes
+        order = ", ".join(f"i32 {i}, i32 {n + i}" for i in range(n))
+        text = self.emit(f"shufflevector {even.typed}, {odd.typed}, <{2 * n} x i32> <{order}>")
+        return Value(self, even.kind, 2 * n, text)
 
     def _scatter(self, access: Access, values: Parts, mask: Value | None) -> None:
         w = self.width
