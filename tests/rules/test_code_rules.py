@@ -65,6 +65,21 @@ def _let_out(t: Terms) -> Term:
     return zip_(t.term(inner.type), inner) if consumer == 2 else tuple_(inner, t.term(t.scalar))
 
 
+def _zip_unread(t: Terms) -> Term:
+    """A map over a zip, perhaps of zips, of whose components some are read."""
+    n = t.size()
+    arrays = [t.input(Array(n, t.atom)) for _ in range(4)]
+    inner = zip_(*arrays[1:3])
+    xs = t.rng.choice((zip_(*arrays), zip_(arrays[0], inner), zip_(inner, arrays[0], arrays[3]), zip_(inner, inner)))
+    if t.rng.random() < 0.3:
+        return map_(t.function([element_of(xs.type)], t.value_type()), xs)
+    read = t.rng.sample(range(len(xs.args)), t.rng.randrange(len(xs.args)))
+    parts = [element_of(xs.args[i].type) for i in read]
+    function = t.function(parts, t.value_type()) if parts else None
+    constant = t.constant(t.scalar)
+    return map_(lambda x: apply(function, *[proj(i, x) for i in read]) if function else constant, xs, name="m")
+
+
 def _hoist(t: Terms) -> Term:
     xs = t.rows(t.size())
     written = to(t.rng.choice((LOCAL, HEAP)), map_(lambda x: x, t.term(Array(t.size(), t.atom)), SEQ))
@@ -149,6 +164,7 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "epilogue-fission": (_epilogue, ()),
     "reduce-map-fission": (_reduce_fission, ()),
     "zip-of-maps": (_zip_of_maps, ()),
+    "zip-unread": (_zip_unread, ()),
     "let-introduction": (_let_introduction, ("reduce",)),
     "let-out": (_let_out, ()),
     "hoist": (_hoist, ()),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lithify.lang.term import Term
+from lithify.lowering.gemm.family import Gemm
 from lithify.lowering.tuning import Family, Problem
 
-FAMILIES: tuple[Family, ...] = ()
+FAMILIES: tuple[Family, ...] = (Gemm(),)
 
 
 def recognise(program: Term, families: tuple[Family, ...] = FAMILIES) -> tuple[Family, Problem] | None:

@@ -22,6 +22,16 @@ split_join = rule(
     element that it did not meet before, and the extra results are dropped; both vanish when n divides the length.""",
 )
 
+split_join_zip = rule(
+    "split-join-zip",
+    """map@a f (zip xs ys) -> take (length xs) (join (map@a.block (λq. map@a.tile f (zip q.0 q.1))
+        (zip (split n (pad 0 (-length xs % n) clamp xs)) (split n (pad 0 (-length xs % n) clamp ys)))))""",
+    parameters="n",
+    when=["n >= 1"],
+    examples=[Example("λ (xs : 7.f32) (ys : 7.f32). map (*) (zip xs ys)", (4,))],
+    law="split-join for pairs: the blocks of both arrays, so that each stays by itself.",
+)
+
 split_loop = rule(
     "split-loop",
     """map[l]@a f xs -> take (length xs) (join (map[outer]@a.block (map[inner]@a.tile f)
@@ -37,6 +47,15 @@ join_map_map = rule(
     "join (map@a (map@b f) X) -> map@a/b f (join X)",
     examples=[Example("λ (A : 4.6.f32). join (map (map (λx. x * 2)) A)")],
     law="split-join backwards: a nest over rows is a map over the elements of all rows.",
+)
+
+flatten = rule(
+    "flatten",
+    """map@a (λx. map@b (h x) (p x)) A
+       -> split (length p) (map@a/b (λc. h c.0 c.1) (join (map (λx. map (λy. (x, y)) (p x)) A)))""",
+    when=["length p >= 1"],
+    examples=[Example("λ (A : 4.6.f32). map (λrow. map (λx. x * row[0]) row) A")],
+    law="A nest of two loops is one loop over all pairs of their elements: what is spread over a machine is longer.",
 )
 
 split_range = rule(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lithify.lang.build import map_, proj, tuple_, zip_
-from lithify.lang.term import Term, lambda_, mentions, shift
+from lithify.lang.build import element_type, map_, proj, tuple_, zip_
+from lithify.lang.term import LAMBDA, Term, bound, dangling, lambda_, mentions, rebuild, shift
 from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
 from lithify.rewrite.template import instantiate
 from lithify.rules.holes import carve
+
+_Components = tuple[int, ...]
 
 map_fusion = rule(
     "map-fusion",
@@ -114,6 +116,91 @@ def zip_of_maps(term: Term, context: Context) -> Term | None:
 
     names = {a["name"] for a in maps}
     return map_(element, zip_(*sources), name=names.pop() if len(names) == 1 else None)
+
+
+@code_rule(
+    "zip-unread",
+    "map f (zip xs ys) -> map (λx. f (x, _)) xs",
+    kinds="map",
+    when=["f does not read every array"],
+    examples=[Example("λ (xs : 8.f32) (ys : 8.f32) (zs : 8.f32). map (λp. p.0.0 * p.1) (zip (zip xs ys) zs)")],
+    law="What nobody reads need not be there. Zips within zips are looked through.",
+)
+def zip_unread(term: Term, context: Context) -> Term | None:
+    """zip takes any number of arrays, of which any may be zips; the notation says one number."""
+    del context
+    function, xs = term.args
+    if xs.kind != "zip":
+        return None
+    read = _components_read(function.args[0])
+    kept = _kept(xs, read)
+    if kept is None or kept[0] is xs:
+        return None
+    array, moved = kept
+
+    def narrowed(t: Term, depth: int) -> Term | None:
+        """Where an old component of the variable lies in the new one."""
+        components: list[int] = []
+        inner = t
+        while inner.kind == "proj":
+            components.insert(0, inner["component"])
+            inner = inner.args[0]
+        if inner.kind != "bound" or inner.attrs[0] != depth:
+            return None
+        place, rest = _longest(moved, tuple(components))
+        result = bound(depth, element_type(array))
+        for component in (*moved[place], *rest):
+            result = proj(component, result)
+        return result
+
+    return map_(lambda_(element_type(array), rebuild(function.args[0], narrowed)), array, term["level"], term["name"])
+
+
+def _longest(moved: dict[_Components, _Components], components: _Components) -> tuple[_Components, _Components]:
+    """The longest beginning that is known, and the rest."""
+    for end in range(len(components), -1, -1):
+        if components[:end] in moved:
+            return components[:end], components[end:]
+    raise AssertionError(f"component {components} is read but was not kept")
+
+
+def _components_read(body: Term) -> set[_Components]:
+    """The components of variable 0 that a function's body reads: () is all of it, (0, 1) is x.0.1."""
+    found: set[_Components] = set()
+    seen: set[tuple[int, int, _Components]] = set()
+
+    def look(t: Term, depth: int, components: _Components) -> None:
+        if depth not in dangling(t) or (t.id, depth, components) in seen:
+            return
+        seen.add((t.id, depth, components))
+        if t.kind == "bound":
+            found.add(components)
+        elif t.kind == "proj":
+            look(t.args[0], depth, (t["component"], *components))
+        else:
+            for child in t.args:
+                look(child, depth + 1 if t.pattern.name == LAMBDA else depth, ())
+
+    look(body, 0, ())
+    return found
+
+
+def _kept(xs: Term, read: set[_Components]) -> tuple[Term, dict[_Components, _Components]] | None:
+    """What is read of an array, and where each old component lies in a new element; None where nothing is read."""
+    if xs.kind != "zip" or () in read:
+        return (xs, {(): ()}) if read else None
+    parts = []
+    for i, array in enumerate(xs.args):
+        kept = _kept(array, {r[1:] for r in read if r[0] == i})
+        if kept is not None:
+            parts.append((i, kept))
+    if not parts:
+        return None
+    single = len(parts) == 1
+    moved: dict[_Components, _Components] = {}
+    for new, (old, (_, inside)) in enumerate(parts):
+        moved.update({(old, *k): v if single else (new, *v) for k, v in inside.items()})
+    return (parts[0][1][0] if single else zip_(*[array for _, (array, _) in parts])), moved
 
 
 # ---- fission: backwards, where what is split off is a term and not a variable (no pattern with one solution) --------

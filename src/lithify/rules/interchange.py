@@ -42,8 +42,33 @@ map_map_interchange_right = rule(
     law="map-map-interchange-rows over a zip whose first array is the same for all: it is shared.",
 )
 
+map_map_interchange_left_rows = rule(
+    "map-map-interchange-left-rows",
+    """map@m (λa. map@n (h a) (zip (p a) q)) A
+       -> T (map@n (λy. map@m (λc. h c.0 (c.1, y.1)) (zip A y.0)) (zip (T (map@m p A)) q))""",
+    examples=[
+        Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. map (λp. p.0 * p.1 + row[0]) (zip row q)) A"),
+    ],
+    law="map-map-interchange-left where the function too depends on the outer element.",
+)
+
+map_map_interchange_right_rows = rule(
+    "map-map-interchange-right-rows",
+    """map@m (λa. map@n (h a) (zip q (p a))) A
+       -> T (map@n (λy. map@m (λc. h c.0 (y.0, c.1)) (zip A y.1)) (zip q (T (map@m p A))))""",
+    examples=[
+        Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. map (λp. p.0 * p.1 + row[0]) (zip q row)) A"),
+    ],
+    law="map-map-interchange-right where the function too depends on the outer element.",
+)
+
 map_map_shared = first(
-    map_map_interchange, map_map_interchange_left, map_map_interchange_right, map_map_interchange_rows
+    map_map_interchange,
+    map_map_interchange_left,
+    map_map_interchange_right,
+    map_map_interchange_left_rows,
+    map_map_interchange_right_rows,
+    map_map_interchange_rows,
 )
 """The form of the map-map interchange that keeps every invariant part shared."""
 map_map_shared.name = "map-map-interchange"

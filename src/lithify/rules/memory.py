@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithify.lang.build import let, map_, proj, to, zip_
-from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL
+from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL, Level
 from lithify.lang.term import Term, lambda_, subterms
 from lithify.rewrite.rule import Example, Refused, code_rule, rule
 from lithify.rewrite.strategy import Context
@@ -70,7 +70,7 @@ stage = rule(
 
 stage_transposed = rule(
     "stage-transposed",
-    "map@a f xs -> map@a (λp. f (T p)) (to[memory] (copy[levels] (map@a T xs)))",
+    "map@a f xs -> map@a (λp. f (T p)) (to[memory] (copy[levels] (map T xs)))",
     parameters="memory levels",
     examples=[Example("λ (A : 2.4.6.f32). map (λt. map (reduce (+) 0) t) A", (HEAP, (PAR, SEQ, SEQ)))],
     law="stage with each element transposed in memory: packing. The reader sees it as it was.",
@@ -184,6 +184,20 @@ accumulate = rule(
     law="The accumulator has a memory of its own; the initial value is copied in and the result out, by named loops.",
 )
 
+accumulate_read = rule(
+    "accumulate-read",
+    "reduce@k f z xs -> reduce[level, memory]@k f (copy[copy_in] z) xs",
+    parameters="level memory copy_in",
+    when=["sequential level"],
+    examples=[
+        Example(
+            "λ (A : 4.6.f32). map (λs. s * 2) (reduce (λacc row. map (+) (zip acc row)) (replicate 6 (f32 0)) A)",
+            (SEQ, PRIVATE, (UNROLL,)),
+        )
+    ],
+    law="accumulate where a loop reads the result from the accumulator: there is nothing to copy out.",
+)
+
 double_buffer = rule(
     "double-buffer",
     "reduce[l, m]@k f z xs -> reduce[l, m]@k (λacc x. copy[levels] (to[memory] (f acc x))) z xs",
@@ -273,12 +287,12 @@ hoist_let = rule(
     "hoist-expanded",
     "map (λx. C[to[m] (e x)]) xs -> let p = to[m] (map e xs) in map (λq. C[q.1]) (zip xs p)",
     kinds="map",
-    defaults={"memory": None},
+    defaults={"memory": None, "level": None},
     when=["e mentions no other variable bound inside"],
     examples=[Example("λ (A : 4.6.f32). map (λrow. reduce (+) 0 (to[heap] (map[seq] (λx. x * 2) row))) A")],
-    law="What each iteration writes becomes a row of one array, written by a loop of its own before.",
+    law="What each iteration writes becomes a row of one array, written by a loop of its own, of that level, before.",
 )
-def hoist_expanded(term: Term, context: Context, memory: object) -> Term | None:
+def hoist_expanded(term: Term, context: Context, memory: object, level: Level | None) -> Term | None:
     """A context hole cannot be said in the notation: the first such `to` in the body that mentions x."""
     del context
     function, xs = term.args
@@ -288,7 +302,13 @@ def hoist_expanded(term: Term, context: Context, memory: object) -> Term | None:
         return None
     written, rest = carved
     element = function.attrs[0]
-    array = to(written["memory"], map_(lambda_(element, written.args[0]), xs, term["level"], term["name"]))
+    own = map_(
+        lambda_(element, written.args[0]),
+        xs,
+        level or term["level"],
+        f"{term['name']}.staged" if term["name"] else None,
+    )
+    array = to(written["memory"], own)
     reader = lambda_(element, lambda_(written.type, rest))
     return let(
         array,

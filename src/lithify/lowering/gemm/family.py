@@ -1,0 +1,56 @@
+"""The family of matrix multiplications: what a program's problem is, and which strategy each kind of device has."""
+
+from __future__ import annotations
+
+from lithify.lang.errors import RewriteFailed
+from lithify.lang.levels import PAR
+from lithify.lang.term import Term
+from lithify.lowering.gemm import cpu
+from lithify.lowering.gemm.problem import Product, normal_form, problem_of, product_in
+from lithify.lowering.tuning import Family, Parameters, Problem, Space
+from lithify.machine import DeviceModel
+from lithify.rewrite import Context, Derivation, Failure
+
+
+class Gemm(Family):
+    """Matrix multiplications with work before and after: see `problem`."""
+
+    name = "gemm"
+
+    def recognise(self, program: Term) -> Problem | None:
+        if not _may_be(program):
+            return None
+        normal = normal_form().run(program, Context())
+        assert not isinstance(normal, Failure)
+        product = product_in(normal)
+        return None if product is None else problem_of(product)
+
+    def space(self, problem: Problem, model: DeviceModel) -> Space | None:
+        if min(problem.sizes.values()) < 1 or min(problem.sizes["m"], problem.sizes["n"]) == 1:
+            return None
+        return cpu.space(problem, model) if model.has_level(PAR) else None
+
+    def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:
+        derivation.apply(normal_form())
+        cpu.derive(derivation, self._product(derivation), parameters)
+
+    def _product(self, derivation: Derivation) -> Product:
+        product = product_in(derivation.term)
+        if product is None:
+            raise RewriteFailed("there is no matrix multiplication in this program")
+        return product
+
+
+def _may_be(program: Term) -> bool:
+    """A quick look: is there a reduction under two maps?"""
+    seen: set[tuple[int, int]] = set()
+    stack = [(program, 0)]
+    while stack:
+        t, maps = stack.pop()
+        if (t.id, maps) in seen:
+            continue
+        seen.add((t.id, maps))
+        if t.kind == "reduce" and maps >= 2:
+            return True
+        stack += [(a, min(2, maps + (t.kind == "map" and i == 0))) for i, a in enumerate(t.args)]
+    return False

@@ -1,0 +1,202 @@
+"""Which programs are matrix multiplications: two nested maps around one reduction of pairs.
+
+    map@m (λx. map@n (λy. .. reduce@k f z (zip (p x) (q y)) ..) B) A
+
+p makes a row of the left operand of an element of A, q a column of the right operand of one of B; A and B may hold more
+beside them, which the work after the reduction reads. f is any function: sums of products are but one case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from lithify.lang.digest import digest
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import BOUND, LAMBDA, Term, dangling, subterms
+from lithify.lang.types import Array, Tuple, Type, shape_of
+from lithify.lowering.facts import element_of
+from lithify.lowering.needs import is_scalar
+from lithify.lowering.tuning import Problem
+from lithify.lowering.work import is_constant, length_of
+from lithify.rewrite import Context, Failure, Strategy, first, repeat, topdown
+from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps, zip_unread
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The names of the loops: `batch` outside, then those over rows, columns and products."""
+
+    batch: tuple[str, ...]
+    m: str
+    n: str
+    k: str
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix multiplication within a program in normal form.
+
+    `nest` is the outermost map, `rows` and `columns` the maps over m and n, `reduction` what is in them; `swapped` says
+    that the pairs of the reduction hold the column's element first.
+    """
+
+    nest: tuple[Term, ...]
+    reduction: Term
+    swapped: bool
+
+    @property
+    def loops(self) -> Loops:
+        """The loops' names."""
+        *batch, m, n = [t["name"] for t in self.nest]
+        return Loops(tuple(batch), m, n, self.reduction["name"])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """g (the product of all batch dimensions), m, n, k."""
+        *batch, m, n = [length_of(t) for t in self.nest]
+        return {"g": prod(batch), "m": m, "n": n, "k": length_of(self.reduction.args[2])}
+
+    def length(self, loop: str) -> int:
+        """How many iterations the nest's loop of that name has."""
+        return next(length_of(t) for t in self.nest if t["name"] == loop)
+
+    @property
+    def operands(self) -> tuple[Term, Term]:
+        """A row of the left operand and a column of the right one."""
+        left, right = self.reduction.args[2].args
+        return (right, left) if self.swapped else (left, right)
+
+
+def normal_form() -> Strategy:
+    """Maps around the product fused with its loops, and the multiplication with the reduction."""
+    around = topdown(_with_reduction(first(map_fusion, zip_of_maps, zip_unread)))
+    strategy = repeat(first(around, topdown(reduce_map_fusion)))
+    strategy.name = "normal-form"
+    return strategy
+
+
+class _with_reduction(Strategy):
+    """A strategy for terms that hold a reduction: the maps around the product, not those within its operands."""
+
+    def __init__(self, s: Strategy) -> None:
+        self.part = s
+        self.name = f"with-reduction({s.name})"
+        self._failure = Failure(self)
+
+    def run(self, term: Term, context: Context) -> Term | Failure:
+        if term.kind in ("map", "zip") and any(t.kind == "reduce" for t in subterms(term)):
+            return self.part.run(term, context)
+        return self._failure
+
+
+def product_in(program: Term) -> Product | None:
+    """The matrix multiplication in a program in normal form; None where there is none, or it has levels already."""
+    for nest in _nests(program):
+        product = _product(nest)
+        if product is not None:
+            return product
+    return None
+
+
+def _nests(program: Term) -> Iterator[tuple[Term, ...]]:
+    """The outermost nests of maps: each map makes the elements of the one before."""
+    stack = [program]
+    while stack:
+        t = stack.pop()
+        if t.kind == "map":
+            nest = [t]
+            while (body := nest[-1].args[0].args[0]).kind == "map":
+                nest.append(body)
+            yield tuple(nest)
+        elif t.kind == "let":
+            stack += [t.args[1].args[0], t.args[0]]
+        elif t.kind not in ("reduce", "scan", "generate", "iterate", LAMBDA):
+            stack += reversed(t.args)
+
+
+def _product(nest: tuple[Term, ...]) -> Product | None:
+    if len(nest) < 2 or any(t["level"] is not None or not is_constant(t) for t in nest):
+        return None
+    body = nest[-1].args[0].args[0]
+    if not is_scalar(body.type):
+        return None
+    reductions = [t for t in subterms(body) if t.kind in ("reduce", "scan", "iterate", "map", "to", "pipe")]
+    outer = [t for t in reductions if t.kind != "map"]
+    if len(outer) != 1 or outer[0].kind != "reduce" or not _at_depth_0(body, outer[0]):
+        return None
+    (r,) = outer
+    pairs = r.args[2]
+    if r["level"] is not None or pairs.kind != "zip" or len(pairs.args) != 2 or not is_constant(pairs):
+        return None
+    if not isinstance(r.type, Scalar) or {0, 1} & (dangling(r.args[0]) | dangling(r.args[1])):
+        return None
+    of = [{0, 1} & dangling(operand) for operand in pairs.args]
+    if of not in ([{1}, {0}], [{0}, {1}]) or _reads_all(r):
+        return None
+    return Product(nest, r, swapped=of == [{0}, {1}])
+
+
+def _at_depth_0(body: Term, wanted: Term) -> bool:
+    """Is a term in the body outside of all functions but those of lets?"""
+    if body is wanted:
+        return True
+    return any(_at_depth_0(a, wanted) for a in body.args if a.kind != LAMBDA)
+
+
+def _reads_all(r: Term) -> bool:
+    """Elements of the operands that are no scalars: no matrix multiplication, but something inside of one."""
+    return not all(is_scalar(element_of(a)) for a in r.args[2].args)
+
+
+def problem_of(product: Product) -> Problem:
+    """The problem's line, sizes and scalars ("a", "b": what the operands are stored as; "acc"; "c")."""
+    left, right = product.operands
+    body = product.nest[-1].args[0].args[0]
+    scalars = {"a": _stored(left), "b": _stored(right), "acc": str(product.reduction.type), "c": str(body.type)}
+    a, b = (_transposed(t) for t in (product.nest[-2], product.nest[-1]))
+    sizes = product.sizes
+    flags = {"t": scalars["a"], "transA": _flag(a), "transB": _flag(not b)}
+    flags |= {name: str(sizes[name]) for name in "gmnk"}
+    if scalars != dict.fromkeys(("a", "b", "acc", "c"), scalars["a"]):
+        flags["out_datatype"] = scalars["c"]
+    if body is not product.reduction:
+        flags["epilogue"] = digest(body)[:8]
+    line = "gemm " + " ".join(f"-{name} {value}" for name, value in flags.items())
+    return Problem("gemm", line, sizes, scalars)
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
+
+
+def _transposed(loop: Term) -> bool:
+    """Does a loop go over the columns of a matrix, as it lies in memory?"""
+    xs, transposed = loop.args[1], False
+    while True:
+        if xs.kind == "transpose":
+            transposed = not transposed
+        elif xs.kind not in ("zip", "map", "take", "drop", "pad"):
+            return transposed
+        xs = xs.args[0] if xs.kind == "zip" else xs.args[-1]
+
+
+def _stored(operand: Term) -> str:
+    """The scalar type that an operand is stored as, before any work on it."""
+    while operand.kind not in (BOUND, "param", "proj", "generate"):
+        if not operand.args:
+            break
+        operand = operand.args[-1]
+    return str(_scalar_of(operand.type))
+
+
+def _scalar_of(type_: Type) -> Type:
+    while not isinstance(type_, Scalar):
+        if isinstance(type_, Array):
+            type_ = shape_of(type_)[1]
+        elif isinstance(type_, Tuple):
+            type_ = type_.items[0]
+        else:
+            break
+    return type_

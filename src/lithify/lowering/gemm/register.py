@@ -1,0 +1,69 @@
+"""The register tile: rows and columns of one tile as one reduction of tiles, whose accumulator stays in registers."""
+
+from __future__ import annotations
+
+from lithify.lang.levels import SEQ, UNROLL, Level, Memory
+from lithify.lang.term import Term
+from lithify.rewrite import Strategy, at, first, repeat, seq, topdown, try_
+from lithify.rewrite.traversal import Predicate
+from lithify.rules.algorithmic import let_atom, split_join, split_join_zip
+from lithify.rules.fusion import epilogue_fission, zip_unread
+from lithify.rules.interchange import map_map_shared, map_reduce_shared
+from lithify.rules.layout import layout_out
+from lithify.rules.memory import accumulate, accumulate_read, copy_to
+from lithify.rules.parallel import map_level
+
+NARROW = repeat(topdown(zip_unread))
+"""Loops read what they need and nothing beside it: then what is invariant can be seen to be so."""
+
+
+def split(loop: str, size: int) -> Strategy:
+    """A loop in blocks: `loop.block` around `loop.tile`; what is zipped stays apart."""
+    return at(loop, first(split_join_zip(size), split_join(size))) >> NARROW
+
+
+def interchange(loop: str) -> Strategy:
+    """A loop inside of the one that it stands around."""
+    return at(loop, map_map_shared) >> NARROW
+
+
+def outer_products(rows: str, columns: str) -> Strategy:
+    """A tile of reductions, and the work on each result, as one reduction of tiles and work on the tile.
+
+    Each step adds the outer product of a column of the left operand's tile and a row of the right one's.
+    """
+    apart = at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW
+    return seq(
+        try_(apart),
+        at(columns, map_reduce_shared),
+        try_(at(_loop(rows, "map"), layout_out)),
+        at(_loop(rows, "map"), map_reduce_shared),
+        repeat(topdown(let_atom)),
+    )
+
+
+def staged(reduction: str, operand: int, memory: Memory, levels: tuple[Level, ...]) -> Strategy:
+    """An operand of the reduction (0: what the pairs hold first) is read from a copy in a memory."""
+    return at(_loop(reduction, "reduce"), at((2, operand), copy_to(memory, levels)))
+
+
+def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level, *, read: bool) -> Strategy:
+    """Levels for the register tile: rows unrolled, columns in `lanes`, and `memory` for the accumulator.
+
+    `read` says that work on the results reads the accumulator; otherwise they are copied out.
+    """
+    tile = (UNROLL, lanes)
+    step = accumulate_read(SEQ, memory, tile) if read else accumulate(SEQ, memory, tile, tile)
+    return seq(
+        at(_loop(reduction, "reduce"), step),
+        repeat(at(rows, map_level(UNROLL))),
+        repeat(at(columns, map_level(lanes))),
+    )
+
+
+def _loop(name: str, kind: str) -> Predicate:
+    def predicate(t: Term) -> bool:
+        return t.kind == kind and t["name"] == name
+
+    predicate.__name__ = f"{kind} {name}"
+    return predicate
