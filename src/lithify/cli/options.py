@@ -6,7 +6,9 @@ from typing import Annotated, Optional
 
 import typer
 
-Reference = Annotated[str, typer.Argument(metavar="PROGRAM", help="FILE.lift, FILE.lift:name or module:name")]
+Reference = Annotated[
+    str, typer.Argument(metavar="PROGRAM", help="FILE.lift, FILE.lift:name, module:name or 'gemm -t f32 -m 8 ..'")
+]
 Arguments = Annotated[
     Optional[list[str]],  # noqa: UP045  (typer reads the annotation)
     typer.Option(

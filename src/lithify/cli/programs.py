@@ -1,4 +1,5 @@
-"""Which program a command is about: `FILE.lift`, `FILE.lift:name`, or `module:name` of Python.
+"""Which program a command is about: `FILE.lift`, `FILE.lift:name`, `module:name` of Python, or a problem line
+(`gemm -t f32 -m 384 -n 2304 -k 768`).
 
 A dotted module without Python code may be a text that a package ships: `lithify.operators.image:harris`.
 """
@@ -18,11 +19,18 @@ if TYPE_CHECKING:
     from lithify.program import Module, Program
 
 SUFFIX = ".lift"
-_FORMS = "a program is FILE.lift, FILE.lift:name or module:name"
+_FORMS = "a program is FILE.lift, FILE.lift:name, module:name or a problem like `gemm -t f32 -m 8 -n 8 -k 8`"
 
 
 def find_program(reference: str) -> Program:
     """The program that is meant. Raises LithifyError."""
+    from lithify.explore.problems import is_problem, read_problem
+
+    if is_problem(reference):
+        from lithify.program import parse
+
+        named = read_problem(reference)
+        return parse(named.text, named.name)[named.name]
     place, name = split_reference(reference)
     if place.endswith(SUFFIX):
         return _of_module(find_module(place), name)

@@ -1,8 +1,7 @@
 """Tuning records: what was measured, and the best of each problem on each device, in one sqlite file.
 
-The file is `records.sqlite` in the user's data directory, or the one that LITHIFY_RECORDS names ("" for none). Records
-that ship with the package (`shipped/*.jsonl`) are read beside it. A record is written as one line of JSON when it is
-exported, so that files of several machines can be compared, merged and shipped.
+Records that ship with the package (`shipped/*.jsonl`) are read beside it. A record is written as one line of JSON when
+it is exported, so that files of several machines can be compared, merged and shipped.
 
 Processes may read and write at the same time. Every measurement is committed when it is made: a search that is
 interrupted goes on where it was.
@@ -21,12 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lithify.explore.place import path_of_records, shipped_files
 from lithify.lang.errors import LithifyError
 
 if TYPE_CHECKING:
     import sqlite3
 
-_SHIPPED = Path(__file__).resolve().parent / "shipped"
 _WAIT = 10.0  # seconds that a writer waits for another
 _FORMAT = 1
 _ALIKE = 0.1  # how much the times of defaults may differ on machines that are alike
@@ -116,19 +115,7 @@ class Records:
     @property
     def path(self) -> Path | None:
         """Where the file is or will be; None where records are switched off (LITHIFY_RECORDS is empty)."""
-        if self._path is not None:
-            return self._path
-        named = os.environ.get("LITHIFY_RECORDS")
-        if named is not None:
-            return Path(named) if named else None
-        return _default_path()
-
-    def state(self) -> str:
-        """A text that changes when records may have; "" where there are none at all. Takes microseconds."""
-        path = self.path
-        files = [] if path is None else [path, path.with_name(path.name + "-wal")]
-        marks = [*map(_mark, files), *(_shipped_marks() if path is not None else ())]
-        return " ".join(filter(None, marks))
+        return self._path if self._path is not None else path_of_records()
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -292,32 +279,12 @@ def read_file(path: Path) -> list[Record]:
 @cache
 def shipped() -> tuple[Record, ...]:
     """The records that come with the package."""
-    return tuple([record for path in sorted(_SHIPPED.glob("*.jsonl")) for record in read_file(path)])
+    return tuple([record for path in shipped_files() for record in read_file(path)])
 
 
 def now() -> str:
     """The time, as records say it."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-@cache
-def _default_path() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("lithify")) / "records.sqlite"
-
-
-def _mark(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return ""
-    return f"{path} {status.st_size} {status.st_mtime_ns}" if status.st_size else ""
-
-
-@cache
-def _shipped_marks() -> tuple[str, ...]:
-    return tuple(map(_mark, sorted(_SHIPPED.glob("*.jsonl"))))
 
 
 def _record(data: str, derivation: bytes | None) -> Record:

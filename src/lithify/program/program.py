@@ -24,6 +24,7 @@ from lithify.program.sources import FunctionSource, Sizes, Source
 from lithify.program.specialise import Run, Specialisation
 
 if TYPE_CHECKING:
+    from lithify.explore.search import Outcome, Progress
     from lithify.kernel.ir import Program as KernelProgram
     from lithify.lang.term import Term
     from lithify.lang.types import Type
@@ -41,10 +42,12 @@ class Program:
         device_name: str | Device | None = None,
         strategy: str | None = None,
         any_size: bool = False,
+        tuning: str | None = None,
     ) -> None:
         self.origin = source
         self.strategy = strategy
         self.any_size = any_size
+        self.tuning = tuning
         self._device_name = device_name
         self._ready: dict[Hashable, Run] = {}
         self._specialisations: dict[Hashable, Specialisation] = {}
@@ -81,11 +84,18 @@ class Program:
 
         Raises LaunchError for a device that is not there.
         """
-        return Program(self.origin, device(name), self.strategy, self.any_size)
+        return Program(self.origin, device(name), self.strategy, self.any_size, self.tuning)
 
     def by(self, strategy: str | None) -> Program:
         """The same program lowered by a named strategy (None: the device's default)."""
         return Program(self.origin, self._device_name, strategy, self.any_size)
+
+    def tuned_by(self, parameters: str | None) -> Program:
+        """The same program lowered by given tuning parameters, `key=value,..`.
+
+        None: by those that were measured to be best for its arguments, or the default; "": by the default.
+        """
+        return Program(self.origin, self._device_name, None, self.any_size, parameters)
 
     def for_any_size(self) -> Program:
         """The same program, compiled once for arguments of all sizes, by the types written for its parameters.
@@ -102,7 +112,7 @@ class Program:
 
     def for_these_sizes(self) -> Program:
         """The same program, compiled for the sizes of its arguments: the default, which `for_any_size` leaves."""
-        return Program(self.origin, self._device_name, self.strategy) if self.any_size else self
+        return Program(self.origin, self._device_name, self.strategy, False, self.tuning) if self.any_size else self
 
     # ---- running -----------------------------------------------------------------------------------------------------
 
@@ -143,7 +153,7 @@ class Program:
         found = self._specialisations.get(key)
         if found is None:
             described = tuple([describe(a, f"argument {k + 1}") for k, a in enumerate(arguments)])
-            found = Specialisation(self.origin, described, sizes, self.device, self.strategy)
+            found = Specialisation(self.origin, described, sizes, self.device, self.strategy, self.tuning)
             self._specialisations[key] = found
         return found
 
@@ -166,6 +176,34 @@ class Program:
             what = f"no value is given for {', '.join(missing)}" if missing else f"{len(arguments)} arguments are given"
             raise LaunchError(f"{self.name}: {what}", hint=takes)
         return tuple([given[n] for n in names])
+
+    def tune(
+        self,
+        *arguments: Any,
+        budget: str = "30s",
+        search: str = "model",
+        seed: int = 0,
+        sizes: Mapping[str, int] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        **named: Any,
+    ) -> Outcome:
+        """Search the tuning parameters for arguments like these (or types) on the program's device.
+
+        `budget` is a time (`60s`, `2m`), a number of measurements, or `all`; `search` is model, random or exhaustive.
+        Arguments are copied. What is found is kept as a record, by which later calls are lowered, in other processes
+        too; a search that was interrupted goes on where it was. Raises LithifyError where there is nothing to tune,
+        KeyboardInterrupt (everything measured is kept) when interrupted.
+        """
+        from lithify.program.tune import tune
+
+        ordered = self._ordered(arguments, named)
+        found = tune(self, ordered, sizes=sizes, budget=budget, search_by=search, seed=seed, on_progress=on_progress)
+        with self._lock:  # the next call asks the records again
+            self._ready.clear()
+            self._specialisations.clear()
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return found
 
     # ---- looking -----------------------------------------------------------------------------------------------------
 
@@ -201,7 +239,7 @@ class Program:
         """
         from lithify.program.devices import for_source
 
-        program = self if target is None else Program(self.origin, for_source(target), self.strategy, self.any_size)
+        program = self if target is None else self.on(for_source(target))
         return program.specialise(*arguments, sizes=sizes, **named).text
 
     def explain(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Explanation:

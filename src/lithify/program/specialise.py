@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lithify.arith import ArithError
 from lithify.lang.depth import deeply, too_deep
-from lithify.lang.errors import TypeMismatch
+from lithify.lang.errors import RewriteFailed, TypeMismatch
 from lithify.program.arguments import Described, Structure, flatten, nest, returner, structure_of
 from lithify.program.sources import Sizes, Source
 
@@ -72,6 +72,7 @@ class Specialisation:
     sizes: Sizes
     device: Device
     strategy: str | None = None
+    tuning: str | None = None  # parameters; None: those that were measured, or the default
 
     @cached_property
     def elaborated(self) -> Elaborated:
@@ -92,9 +93,45 @@ class Specialisation:
 
     def _lower(self, check: bool) -> Lowered:
         from lithify.lowering import lower
+        from lithify.lowering.tuning import Parameters
 
-        term = self.elaborated.term
-        return _deeply(lower, term, self.device.model, check=check, strategy=self.strategy)
+        term, model = self.elaborated.term, self.device.model
+        if not self.chosen:
+            return _deeply(lower, term, model, check=check, strategy=self.strategy)
+        parameters = Parameters.parse(self.chosen)
+        try:
+            return _deeply(lower, term, model, check=check, parameters=parameters)
+        except RewriteFailed:
+            if self.tuning is not None:
+                raise
+            return _deeply(lower, term, model, check=check)  # a record of another version, or of another problem
+
+    @cached_property
+    def chosen(self) -> str:
+        """The tuning parameters that the program is lowered by, as text; "" for the default.
+
+        Those that were given; else what the records of measurements say, which is remembered on disk, so that a program
+        that was compiled before need not be read again for it.
+        """
+        if self.tuning is not None or self.strategy is not None or not self.described:
+            return self.tuning or ""
+        from lithify.explore.place import state_of_records
+
+        state = state_of_records()
+        if not state:
+            return ""
+        from lithify.targets.cache import CACHE
+
+        key = CACHE.key("parameters", state, *self._program())
+        stored = CACHE.get(key)
+        if stored is not None:
+            return stored.decode()
+        from lithify.explore.choice import chosen
+
+        found = _deeply(chosen, self.elaborated.term, self.device.model)
+        text = "" if found is None else str(found)
+        CACHE.put(key, text.encode())
+        return text
 
     @cached_property
     def kernels(self) -> KernelProgram:
@@ -132,12 +169,15 @@ class Specialisation:
         from lithify.targets.cache import CACHE
 
         return CACHE.key(
+            *self._program(), self.strategy or "", self.chosen, self.device.name, self.device.target.fingerprint()
+        )
+
+    def _program(self) -> tuple[str, ...]:
+        """What decides which parameters there are, and which of them are best."""
+        return (
             self.source.name,
             self.source.key(lambda: self.elaborated),
             " ".join(map(str, self.described)),
             str(self.sizes),
-            self.strategy or "",
-            self.device.name,
             self.device.model.fingerprint,
-            self.device.target.fingerprint(),
         )
