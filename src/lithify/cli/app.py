@@ -6,7 +6,17 @@ from typing import Annotated, Optional
 
 import typer
 
-from lithify.cli.options import Arguments, DeviceName, Reference, Seed, Sizes, StrategyName
+from lithify.cli.options import (
+    Arguments,
+    Budget,
+    DeviceName,
+    ProblemLine,
+    RecordDevice,
+    Reference,
+    Seed,
+    Sizes,
+    StrategyName,
+)
 
 app = typer.Typer(
     name="lithify",
@@ -19,6 +29,8 @@ app = typer.Typer(
 )
 cache_app = typer.Typer(help="Compiled kernels that are kept on disk.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
+records_app = typer.Typer(help="What tuning found, on this machine and on others.", no_args_is_help=True)
+app.add_typer(records_app, name="records")
 
 
 def _version(wanted: bool) -> None:
@@ -167,6 +179,72 @@ def bench(
     from lithify.cli.bench import bench_program
 
     bench_program(program, arg or [], size or [], device or ["cpu"], strategy, reference, seed)
+
+
+@app.command()
+def tune(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    device: DeviceName = None,
+    budget: Budget = "30s",
+    search: Annotated[str, typer.Option("--search", help="model (few measurements), random, exhaustive")] = "model",
+    seed: Seed = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="forget what was measured of this problem before")] = False,
+) -> int:
+    """Find the parameters by which a program runs fastest, and keep them for all later calls."""
+    from lithify.cli.tune import tune_program
+
+    return tune_program(program, arg or [], size or [], device, budget, search, seed, fresh)
+
+
+@records_app.command("list")
+def records_list(
+    device: RecordDevice = None,
+    family: Annotated[Optional[str], typer.Option("--family", metavar="NAME", help="gemm, ..")] = None,  # noqa: UP045
+) -> None:
+    """All records, or those of a device or a family."""
+    from lithify.cli.records import list_records
+
+    list_records(device, family)
+
+
+@records_app.command("show")
+def records_show(
+    problem: ProblemLine,
+    device: RecordDevice = None,
+    derivation: Annotated[bool, typer.Option("--derivation", help="the saved derivation, for derive --replay")] = False,
+) -> None:
+    """Everything that is recorded of a problem."""
+    from lithify.cli.records import show_record
+
+    show_record(problem, device, derivation)
+
+
+@records_app.command("best")
+def records_best(problem: ProblemLine, device: RecordDevice = None) -> None:
+    """The best parameters of a problem, and nothing else."""
+    from lithify.cli.records import best_of
+
+    best_of(problem, device)
+
+
+@records_app.command("export")
+def records_export(file: Annotated[str, typer.Argument(metavar="FILE.jsonl")], device: RecordDevice = None) -> None:
+    """Write the records to a file, one line each."""
+    from lithify.cli.records import export_records
+
+    export_records(file, device)
+
+
+@records_app.command("merge")
+def records_merge(
+    files: Annotated[list[str], typer.Argument(metavar="FILE ..", help="exported, or databases")],
+) -> None:
+    """Take over the records of other files; of equal problems the faster one is kept."""
+    from lithify.cli.records import merge_records
+
+    merge_records(files)
 
 
 @app.command()

@@ -28,3 +28,9 @@ StrategyName = Annotated[
     typer.Option("--strategy", metavar="NAME", help="lower by a named strategy instead of the device's default"),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="of random data")]
+Budget = Annotated[str, typer.Option("--budget", "-b", metavar="BUDGET", help="60s, 2m, a number of measurements, all")]
+ProblemLine = Annotated[str, typer.Argument(metavar="PROBLEM", help="as it is listed, or as it was tuned")]
+RecordDevice = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--device", "-d", metavar="DEVICE", help="a device of this machine, or its name in the list"),
+]

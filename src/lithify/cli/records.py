@@ -1,0 +1,133 @@
+"""`lithify records`: what was measured on this machine and on others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lithify.cli.console import note, out
+from lithify.lang.errors import LithifyError
+
+if TYPE_CHECKING:
+    from lithify.explore.records import Record
+
+
+def list_records(device: str | None, family: str | None) -> None:
+    """The problems of each device with their times, and what is best for them."""
+    from rich.text import Text
+
+    from lithify.explore.records import RECORDS
+    from lithify.program.explain import duration
+
+    found = [r for r in _records(device) if family is None or r.family == family]
+    if not found:
+        note(f"there are no records in {RECORDS.path}" if RECORDS.path else "records are switched off")
+        return
+    for name in dict.fromkeys(r.device for r in found):
+        out().print(Text(name, style="bold"))
+        for r in (r for r in found if r.device == name):
+            gain = "" if r.gain is None else f", {r.gain:.3g} x the default"
+            out().print(f"  {r.problem}: {duration(r.seconds)}{gain}")
+            out().print(Text(f"    {r.parameters}", style="dim"))
+
+
+def show_record(problem: str, device: str | None, derivation: bool) -> None:
+    """Everything that one record says."""
+    from lithify.program.explain import duration
+
+    for r in _of(problem, device):
+        if derivation:
+            print(r.derivation)
+            continue
+        default = "not right" if r.default_seconds is None else f"{duration(r.default_seconds)}, {r.gain:.3g} x"
+        bound = "not known"
+        if r.bound_seconds is not None:
+            bound = f"{duration(r.bound_seconds)}, {r.bound_seconds / r.seconds:.0%} reached"
+        rows = [
+            ("problem", r.problem),
+            ("device", r.device),
+            ("family", r.family),
+            ("best", r.parameters),
+            ("time", f"{duration(r.seconds)} ({duration(r.low)} .. {duration(r.high)}, median and quartiles)"),
+            ("default", default),
+            ("bound", bound),
+            ("measured", f"{r.measured} candidates, {r.state}"),
+            ("versions", ", ".join(f"{name} {version}" for name, version in r.versions.items())),
+            ("date", r.date),
+        ]
+        for title, text in rows:
+            out().print(f"{title:8}  {text}")
+
+
+def best_of(problem: str, device: str | None) -> None:
+    """The parameters alone, for scripts."""
+    for r in _of(problem, device):
+        print(r.parameters)
+
+
+def export_records(path: str, device: str | None) -> None:
+    """Write records as lines of JSON."""
+    found = _records(device)
+    if not found:
+        raise LithifyError("there are no records to export", hint="lithify tune makes some")
+    try:
+        Path(path).write_text("".join(f"{r.as_line()}\n" for r in found), encoding="utf-8")
+    except OSError as error:
+        raise LithifyError(f"{path} cannot be written: {error.strerror or error}") from error
+    note(f"{path}: {len(found)} records")
+
+
+def merge_records(paths: Sequence[str]) -> None:
+    """Take over the records of files: exported lines, or databases."""
+    from lithify.explore.records import RECORDS, read_file
+
+    read = [(path, read_file(Path(path))) for path in paths]
+    if RECORDS.path is None:
+        raise LithifyError("records are switched off", hint="LITHIFY_RECORDS is empty: unset it, or name a file")
+    for path, found in read:
+        print(f"{path}: {RECORDS.merge(found)} of {len(found)} records taken over")
+
+
+def _records(device: str | None) -> list[Record]:
+    from lithify.explore.records import RECORDS
+
+    wanted = None if device is None else _fingerprint(device)
+    return [r for r in RECORDS.all() if wanted is None or r.device == wanted]
+
+
+def _fingerprint(name: str) -> str:
+    """The fingerprint of a device of this machine, or of another one, as it is listed."""
+    from lithify.explore.records import RECORDS
+    from lithify.program.devices import device
+
+    if any(r.device == name for r in RECORDS.all()):
+        return name
+    return device(name).model.fingerprint
+
+
+def _of(problem: str, device: str | None) -> list[Record]:
+    """The records of a problem: written as they are listed, or in any spelling of a problem line."""
+    from lithify.explore.problems import is_problem
+    from lithify.lang.errors import ParseError
+
+    lines = {problem}
+    if is_problem(problem):
+        try:
+            lines.add(_normalised(problem))
+        except ParseError:
+            if not any(r.problem == problem for r in _records(device)):
+                raise
+    found = [r for r in _records(device) if r.problem in lines]
+    if not found:
+        raise LithifyError(f"there is no record of `{problem}`", hint="lithify records list shows what there is")
+    return found
+
+
+def _normalised(problem: str) -> str:
+    from lithify.cli.programs import find_program
+    from lithify.lowering.families import recognise
+    from lithify.lowering.loops import name_loops
+
+    found = recognise(name_loops(find_program(problem).term()))
+    return problem if found is None else found[1].line

@@ -1,0 +1,143 @@
+"""`lithify tune`: search the parameters of a program on a device, with live progress, and keep the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from lithify.cli.console import err, note, out, working
+from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.main import INTERRUPTED
+from lithify.cli.programs import find_program
+
+if TYPE_CHECKING:
+    from lithify.explore.search import Outcome, Progress
+    from lithify.program.work import Work
+
+_MOST_REASONS = 6
+
+
+def tune_program(
+    reference: str,
+    arguments: Sequence[str],
+    sizes: Sequence[str],
+    device: str | None,
+    budget: str,
+    search: str,
+    seed: int,
+    fresh: bool,
+) -> int:
+    """Search, and print what was found; the exit code."""
+    from lithify.explore.records import RECORDS
+    from lithify.explore.search import Budget
+    from lithify.program.tune import candidates_of, tune
+    from lithify.program.work import work_of
+
+    limit = Budget.parse(budget)
+    program = find_program(reference)
+    if device is not None:
+        program = program.on(device)
+    fixed = read_sizes(sizes)
+    given: Sequence[Any] = read_arguments(program, arguments, seed, types=True) if arguments else ()
+    if not arguments and program.annotated:
+        given = program.types(sizes=fixed)[0]
+    specialisation = program.specialise(*given, sizes=fixed)
+    with working(f"looking at {program.name}"):
+        candidates = candidates_of(specialisation)
+    if fresh:
+        RECORDS.forget(candidates.problem.line, candidates.model.fingerprint)
+    with progressing(f"tuning for {program.device}") as show:
+        outcome = tune(program, given, sizes=fixed, budget=limit, search_by=search, seed=seed, on_progress=show)
+    elaborated = specialisation.elaborated
+    _print(outcome, str(program.device), work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters]))
+    note(f"records: {RECORDS.path or 'switched off, LITHIFY_RECORDS is empty'}")
+    return INTERRUPTED if outcome.interrupted else 0
+
+
+# ---- progress --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progressing(title: str) -> Iterator[Callable[[Progress], None]]:
+    """What takes the progress of a search and shows it: a live line on a terminal, else a line for each new best."""
+    console = err()
+    if not console.is_terminal:
+        best: list[str | None] = [None]
+
+        def say(progress: Progress) -> None:
+            if progress.best is not None and progress.best != best[0]:
+                best[0] = progress.best
+                note(_line(progress))
+
+        yield say
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(Text(f"{title}: filtering"), console=console, refresh_per_second=8, transient=True) as live:
+        yield lambda progress: live.update(Text(f"{title}: {_line(progress)}", overflow="ellipsis"))
+
+
+def _line(progress: Progress) -> str:
+    """Phase, best so far, measured / total, time left."""
+    from lithify.program.explain import duration
+
+    parts = [f"{progress.phase} {progress.measured}/{progress.total}"]
+    if progress.failed:
+        parts.append(f"{progress.failed} without a right result")
+    if progress.best_seconds is not None:
+        parts.append(f"best {duration(progress.best_seconds)} by {progress.best}")
+    parts.append(f"{progress.elapsed:.0f} s")
+    if progress.left is not None:
+        parts.append(f"{progress.left:.0f} s left")
+    return ", ".join(parts)
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+
+def _print(outcome: Outcome, device: str, work: Work) -> None:
+    from lithify.program.explain import duration
+
+    rows = [
+        ("problem", outcome.problem.line),
+        ("device", device),
+        ("candidates", f"{outcome.valid} of {outcome.total}"),
+        *[("  rejected", f"{count}: {reason}") for reason, count in list(outcome.rejected.items())[:_MOST_REASONS]],
+        ("measured", _measured(outcome)),
+        *[("  not right", text) for text in _failures(outcome)],
+    ]
+    record = outcome.record
+    if record is None:
+        rows.append(("best", "no candidate gave a right result"))
+    else:
+        operations = sum(work.operations.values())
+        rows += [
+            ("best", record.parameters),
+            ("time", f"{duration(record.seconds)} ({duration(record.low)} .. {duration(record.high)}), "
+                     f"{operations / record.seconds / 1e9:.4g} G operations/s"),
+        ]  # fmt: skip
+        if record.default_seconds is not None:
+            rows.append(("default", f"{duration(record.default_seconds)}, {record.gain:.3g} times as long"))
+        if record.bound_seconds is not None:
+            rows.append(("share of the bound", f"{record.bound_seconds / record.seconds:.0%}"))
+    width = max(len(title) for title, _ in rows)
+    for title, text in rows:
+        out().print(f"{title:{width}}  {text}")
+
+
+def _measured(outcome: Outcome) -> str:
+    count = len(outcome.measurements)
+    earlier = f", {outcome.resumed} of them by earlier searches" if outcome.resumed else ""
+    interrupted = ", interrupted: the same command goes on" if outcome.interrupted else ""
+    return f"{count} in {outcome.seconds:.1f} s{earlier}{interrupted}"
+
+
+def _failures(outcome: Outcome) -> list[str]:
+    """Those that gave no right result, by how they ended, with the first example of each."""
+    found: dict[str, list[str]] = {}
+    for m in outcome.measurements:
+        if m.state != "right":
+            found.setdefault(m.state, []).append(f"{m.candidate}: {m.detail.splitlines()[0] if m.detail else ''}")
+    return [f"{len(examples)} {state}, such as {examples[0]}" for state, examples in found.items()]
