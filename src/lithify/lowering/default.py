@@ -19,6 +19,7 @@ from lithify.lowering.strategist import Strategist
 from lithify.lowering.tuning import Family, Parameters
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
+from lithify.rules.algorithmic import single_row
 from lithify.rules.lowering import hoist_reduction
 
 
@@ -53,6 +54,7 @@ def lower(
     else:
         _by_family(derivation, model, parameters, families)
     derivation.normalize(hoist_reduction)
+    derivation.normalize(single_row)
     strategist_for(model)(model, loops_of(name_loops(derivation.term))).settle(derivation)
     return Lowered(derivation.term, derivation)
 

@@ -49,6 +49,14 @@ join_map_map = rule(
     law="split-join backwards: a nest over rows is a map over the elements of all rows.",
 )
 
+single_row = rule(
+    "single-row",
+    "map@a f xs -> split (length f) (f (nth 0 xs))",
+    when=["length xs == 1", "length f >= 1"],
+    examples=[Example("λ (A : 1.6.f32). map (λrow. map (λx. x * 2) row) A")],
+    law="A loop of one iteration is that iteration: its row is the only one of a matrix.",
+)
+
 flatten = rule(
     "flatten",
     """map@a (λx. map@b (h x) (p x)) A
