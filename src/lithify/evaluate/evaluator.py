@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithify.arith import Expr, Variable
+from lithify.evaluate.contraction import Contraction, contraction, is_outer
 from lithify.evaluate.numerics import EXACT, STORED, Numerics
 from lithify.evaluate.patterns import PATTERN_VALUES
 from lithify.evaluate.sizes import Sizes, bind_sizes, internal, value_of
@@ -207,12 +208,24 @@ class Evaluator:
             return self._filled(type_.element, (*shape, self.size(type_.size)))
         return np.zeros(shape, self.numerics.dtype(type_))
 
+    def contraction(self, term: Term) -> Contraction | None:
+        """The sum of products that a reduction is, where it may be computed in any order."""
+        return contraction(term) if self.numerics.exact else None
+
     def footprint(self, term: Term) -> int:
-        """The most elements that a value inside the term has, for one value of its free variables."""
+        """The most elements that a value inside the term has, for one value of its free variables.
+
+        What depends on none of them is evaluated once, whatever the batch, and does not count.
+        """
+        if term.open_depth == 0:
+            return 1
         known = self.footprints.get(term.id)
         if known is None:
             inner = max([self.footprint(a) for a in term.args], default=1)
-            if term.kind in ("map", "generate"):
+            product = self.contraction(term)
+            if product is not None and is_outer(product):
+                inner = 1
+            elif term.kind in ("map", "generate"):
                 inner = max([self.footprint(a) for a in term.args[1:]], default=1)
                 inner = max(inner, self.length(term) * self.footprint(term.args[0].args[0]))
             known = self.footprints[term.id] = max(inner, self._elements(term.type))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithify.evaluate import views
+from lithify.evaluate.contraction import sum_of_products
 from lithify.evaluate.numerics import fold_of
 from lithify.evaluate.values import Leaf, Value, concatenate, each, element, lift, stack, widen
 from lithify.lang.build import constant_value
@@ -97,6 +98,15 @@ def _generate(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
 def _reduce(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
     function, initial, xs = term.args
     n = ev.length(xs)
+    product = ev.contraction(term)
+    if product is not None and n:
+        elements, inner = ev.eval(product.xs, frame, batch), frame.inner((), batch) if product.inside else frame
+        left, right = (ev.over(f, elements, n, inner, batch) for f in (product.left, product.right))
+        start = ev.eval(initial, frame, batch)
+        assert isinstance(left, np.ndarray)
+        assert isinstance(right, np.ndarray)
+        assert isinstance(start, np.ndarray)
+        return start + sum_of_products(left, right, len(batch))
     sequence = _sequence(ev, function, initial, xs, n, frame, batch)
     if sequence is not None:
         ufunc, values = sequence
