@@ -106,7 +106,7 @@ def _reduce(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
         assert isinstance(left, np.ndarray)
         assert isinstance(right, np.ndarray)
         assert isinstance(start, np.ndarray)
-        return start + sum_of_products(left, right, len(batch))
+        return np.asarray(start + sum_of_products(left, right, len(batch)))  # sums of scalars are no arrays
     sequence = _sequence(ev, function, initial, xs, n, frame, batch)
     if sequence is not None:
         ufunc, values = sequence
