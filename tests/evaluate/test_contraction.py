@@ -69,3 +69,12 @@ def test_a_sum_that_starts_elsewhere() -> None:
     text = "f = λ (x : 3.f64) (y : 3.f64) (z : f64). reduce (+) z (map (*) (zip x y))"
     program = read_text(text)["f"].elaborate(None)
     assert evaluate(program.term, {"x": np.arange(3.0), "y": np.ones(3), "z": 0.5}) == 3.5
+
+
+def test_sums_of_sums_of_products() -> None:
+    """The sum of one block is what the next one starts with."""
+    program = read_text(
+        "f = λ (xs : 8.f32) (ys : 8.f32) . reduce (λ acc b . reduce (λ s p . s + p.0 * p.1) acc b) 0 (split 2 (zip xs ys))"
+    )["f"]
+    xs, ys = np.arange(8.0), np.arange(8.0) - 3
+    assert evaluate(program.elaborate().term, {"xs": xs, "ys": ys}) == xs @ ys
