@@ -57,7 +57,7 @@ def use_instruction(term: Term, context: Context, row: str) -> Term | None:
     chosen = instruction(row)
     m, n, k = chosen.shape
     function, xs = term.args
-    if m != 1 or chosen.lanes != 1 or xs.kind != "zip" or len(xs.args) != 2:
+    if term["level"] is not None or m != 1 or chosen.lanes != 1 or xs.kind != "zip" or len(xs.args) != 2:
         return None
     for sums in (0, 1):
         cs, bs = xs.args[sums], xs.args[1 - sums]

@@ -6,6 +6,7 @@ from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import PAR
 from lithify.lang.term import Term
 from lithify.lowering.gemm import cpu
+from lithify.lowering.gemm.operands import stored
 from lithify.lowering.gemm.problem import Product, normal_form, problem_of, product_in
 from lithify.lowering.tuning import Family, Parameters, Problem, Space
 from lithify.machine import DeviceModel
@@ -23,7 +24,9 @@ class Gemm(Family):
         normal = normal_form().run(program, Context())
         assert not isinstance(normal, Failure)
         product = product_in(normal)
-        return None if product is None else problem_of(product)
+        if product is None:
+            return None
+        return problem_of(product, *stored(normal, product))
 
     def space(self, problem: Problem, model: DeviceModel) -> Space | None:
         if min(problem.sizes.values()) < 1 or min(problem.sizes["m"], problem.sizes["n"]) == 1:

@@ -150,9 +150,13 @@ def _reads_all(r: Term) -> bool:
     return not all(is_scalar(element_of(a)) for a in r.args[2].args)
 
 
-def problem_of(product: Product) -> Problem:
-    """The problem's line, sizes and scalars ("a", "b": what the operands are stored as; "acc"; "c")."""
-    left, right = product.operands
+def problem_of(product: Product, stored: Product, plain: bool) -> Problem:
+    """The problem's line, sizes and scalars ("a", "b": what the operands are stored as; "acc"; "c").
+
+    `stored` is the product with the work on its operands inside of the reduction; `plain` says that this converts them
+    and does nothing else.
+    """
+    left, right = stored.operands
     body = product.nest[-1].args[0].args[0]
     scalars = {"a": _stored(left), "b": _stored(right), "acc": str(product.reduction.type), "c": str(body.type)}
     a, b = (_transposed(t) for t in (product.nest[-2], product.nest[-1]))
@@ -163,6 +167,8 @@ def problem_of(product: Product) -> Problem:
         flags["out_datatype"] = scalars["c"]
     if body is not product.reduction:
         flags["epilogue"] = digest(body)[:8]
+    if not plain:
+        flags["prologue"] = digest(product.nest[0])[:8]
     line = "gemm " + " ".join(f"-{name} {value}" for name, value in flags.items())
     return Problem("gemm", line, sizes, scalars)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithify.lang.levels import SEQ, UNROLL, Level, Memory
-from lithify.lang.term import Term
+from lithify.lang.term import Term, contains
 from lithify.rewrite import Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import let_atom, split_join, split_join_zip
@@ -11,7 +11,8 @@ from lithify.rules.fusion import epilogue_fission, zip_unread
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import layout_out
 from lithify.rules.memory import accumulate, accumulate_read, copy_to
-from lithify.rules.parallel import map_level
+from lithify.rules.matrix import block_reduction
+from lithify.rules.parallel import map_level, reduce_level
 
 NARROW = repeat(topdown(zip_unread))
 """Loops read what they need and nothing beside it: then what is invariant can be seen to be so."""
@@ -35,10 +36,27 @@ def outer_products(rows: str, columns: str) -> Strategy:
     apart = at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW
     return seq(
         try_(apart),
-        at(columns, map_reduce_shared),
+        at(columns, map_reduce_shared) >> NARROW,
         try_(at(_loop(rows, "map"), layout_out)),
-        at(_loop(rows, "map"), map_reduce_shared),
+        at(_loop(rows, "map"), map_reduce_shared) >> NARROW,
         repeat(topdown(let_atom)),
+    )
+
+
+def block_sums(reduction: str, rows: str, columns: str, size: int, memory: Memory) -> Strategy:
+    """The sums of a nest of rows and columns in blocks of `size` terms: `reduction.block` around both loops.
+
+    What is summed so far lies in `memory`; work on the results comes after the last block.
+    """
+    whole = f"{reduction}.block"
+    return seq(
+        try_(at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW),
+        block_reduction(reduction, size),
+        at(columns, map_reduce_shared) >> NARROW,
+        try_(at(_loop(rows, "map"), layout_out)),
+        at(_loop(rows, "map"), map_reduce_shared) >> NARROW,
+        repeat(topdown(let_atom)),
+        at(_loop(whole, "reduce"), reduce_level(SEQ, memory)),
     )
 
 
@@ -54,11 +72,23 @@ def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: 
     """
     tile = (UNROLL, lanes)
     step = accumulate_read(SEQ, memory, tile) if read else accumulate(SEQ, memory, tile, tile)
+    levels = repeat(at(rows, map_level(UNROLL))) >> repeat(at(columns, map_level(lanes)))
     return seq(
         at(_loop(reduction, "reduce"), step),
-        repeat(at(rows, map_level(UNROLL))),
-        repeat(at(columns, map_level(lanes))),
+        at(_loop(reduction, "reduce"), at((0,), levels)),
+        try_(at(_reads(reduction, rows), map_level(UNROLL) >> at((0,), levels))),
     )
+
+
+def _reads(reduction: str, rows: str) -> Predicate:
+    """Maps over the rows of a tile that read the reduction's results. (Others are views of the operands.)"""
+    wanted = _loop(reduction, "reduce")
+
+    def predicate(t: Term) -> bool:
+        return t.kind == "map" and t["name"] == rows and contains(t.args[1], wanted)
+
+    predicate.__name__ = f"map {rows} of {reduction}"
+    return predicate
 
 
 def _loop(name: str, kind: str) -> Predicate:

@@ -1,0 +1,222 @@
+"""The operands of a product: in which types they are multiplied, and what they are made into before that.
+
+a dot product of the machine (bf16, i8)   converted where they are multiplied, by the instruction; k in groups
+other types than the sum's (f16)          converted when they are packed
+complex numbers                           sums and packed operands planar: real parts apart from imaginary ones
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lithify.lang.levels import HEAP, PAR, UNROLL, Level
+from lithify.lang.operators import Typing
+from lithify.lang.scalars import SCALARS
+from lithify.lang.term import Term, contains, subterms
+from lithify.lowering.gemm.problem import Product, normal_form, product_in
+from lithify.lowering.gemm.register import NARROW
+from lithify.lowering.tuning import Parameters, Problem
+from lithify.machine import DeviceModel, InstructionRow, instruction, rows_for
+from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, repeat, topdown, try_
+from lithify.rewrite.traversal import Predicate
+from lithify.rules.algorithmic import let_atom, split_join_zip
+from lithify.rules.fusion import reduce_map_fusion, zip_of_maps
+from lithify.rules.instructions import offset_signed, planar_sum, reduce_operand_fission, use_instruction
+from lithify.rules.layout import pad_fill_zip, reduce_split_zip, transpose_map_map
+from lithify.rules.memory import hoist, hoist_expanded, store_reduce
+from lithify.rules.parallel import map_level
+from lithify.rules.reduction import split_reduce_any
+
+NONE = "none"
+OFFSET = {("i8", "u8", "i32"): "b", ("u8", "i8", "i32"): "a"}
+"""For rows of unsigned with signed bytes: the operand that is signed in the program and gets an offset."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A product whose operands are as they will be multiplied.
+
+    `reduction` is the loop whose steps add products of tiles, `epilogue` says that there is work on its results, and
+    `group` the levels that packing needs for what is inside of a column of a panel.
+    """
+
+    reduction: str
+    epilogue: bool
+    group: tuple[Level, ...] = ()
+
+
+# ---- which instructions --------------------------------------------------------------------------------------------
+
+
+def dot_products(problem: Problem, model: DeviceModel) -> tuple[InstructionRow, ...]:
+    """The dot products that compute a problem on a device, the one that does most at once first."""
+    scalars = tuple(problem.scalars[name] for name in ("a", "b", "acc"))
+    if "-prologue" in problem.line:
+        return ()
+    signed = scalars == ("i8", "i8", "i32")
+    rows = [row for row in rows_for(model) if row.shape[2] > 1 and row.lanes == 1]
+    return tuple(row for row in rows if row.operands == scalars or (signed and row.operands in OFFSET))
+
+
+def chosen(parameters: Parameters) -> InstructionRow | None:
+    """The instruction of a set of parameters; None where sums are computed by ordinary operators."""
+    name = parameters["instruction"]
+    return None if name == NONE else instruction(str(name))
+
+
+def converts(problem: Problem) -> tuple[bool, bool]:
+    """Whether the left and the right operand are stored in another type than they are multiplied in."""
+    acc = problem.scalars["acc"]
+    return problem.scalars["a"] != acc, problem.scalars["b"] != acc
+
+
+def wants_packing(problem: Problem, name: str) -> tuple[bool, bool]:
+    """Which operands (left, right) must be packed, given the instruction: to be converted, or to lie as it takes them.
+
+    The instruction takes groups of products that follow one another in memory.
+    """
+    if name == NONE:
+        return converts(problem)
+    whole = problem.sizes["k"] % instruction(name).shape[2] == 0
+    offset = OFFSET.get(instruction(name).operands) if problem.scalars["a"] == problem.scalars["b"] else None
+    return not whole or "-transA true" in problem.line or offset == "a", True
+
+
+def unpacked(parameters: Parameters, problem: Problem) -> str | None:
+    """Why a set of parameters is invalid: operands that must be packed and are not."""
+    name = str(parameters["instruction"])
+    for operand, wanted in zip("AB", wants_packing(problem, name), strict=True):
+        if wanted and parameters[f"pack{operand}"] == NONE:
+            why = "its elements would be converted at every use" if name == NONE else f"{name} takes it in groups"
+            return f"pack{operand}=none: {why}"
+    return None
+
+
+def stored(program: Term, product: Product) -> tuple[Product, bool]:
+    """The product of a program in normal form with the work on its operands inside of the reduction.
+
+    And whether these are rows and columns of matrices as they are stored, converted where they are multiplied and
+    nothing else. Where nothing is converted, it does not matter, and the product stays as it is.
+    """
+    if not contains(program, _is_conversion):
+        return product, True
+    inside = _inside(product.loops.k).run(program, Context())
+    changed = product if isinstance(inside, Failure) else product_in(inside) or product
+    step = changed.reduction.args[0].args[0].args[0]
+    arrays = (*changed.reduction.args[2].args, *[loop.args[1] for loop in changed.nest])
+    return changed, _is_sum_of_products(step) and all(map(_is_stored, arrays))
+
+
+def _is_conversion(t: Term) -> bool:
+    return bool(t.kind == "op" and t["operator"].typing is Typing.CONVERT)
+
+
+def _is_sum_of_products(step: Term) -> bool:
+    """acc + c p.0 * d p.1, in any order, with conversions c and d."""
+    parts = [_without_conversion(t) for t in _factors(step)]
+    return sorted(str(p.attrs[0]) for p in parts if p.kind == "proj") == ["0", "1"] and len(parts) == 3
+
+
+def _factors(t: Term) -> Iterator[Term]:
+    if t.kind == "op" and t["operator"].name == "add":
+        left, right = t.args
+        products = [a for a in (left, right) if a.kind == "op" and a["operator"].name == "mul"]
+        if len(products) == 1:
+            yield from products[0].args
+            yield right if products[0] is left else left
+
+
+def _without_conversion(t: Term) -> Term:
+    return t.args[0] if _is_conversion(t) else t
+
+
+def _is_stored(xs: Term) -> bool:
+    """An input, a variable or a component of one, whole or transposed; or several zipped."""
+    if xs.kind in ("transpose", "proj", "zip"):
+        return all(map(_is_stored, xs.args))
+    return xs.kind in ("param", "bound")
+
+
+# ---- before the product is tiled -----------------------------------------------------------------------------------
+
+
+def prepare(derivation: Derivation, product: Product, parameters: Parameters) -> Prepared:
+    """Bring the operands of a product in normal form to what the parameters say."""
+    row, k = chosen(parameters), product.loops.k
+    epilogue = product.nest[-1].args[0].args[0] is not product.reduction
+    left, right = (1, 0) if product.swapped else (0, 1)
+    if SCALARS[str(product.reduction.type)].is_complex:
+        derivation.apply(at(reduction(k), planar_sum))
+        for i, name in ((left, "packA"), (right, "packB")):
+            if parameters[name] != NONE:
+                derivation.apply(try_(at(reduction(k), reduce_operand_fission(i))))
+        return Prepared(k, True)
+    derivation.apply(try_(_inside(k)))
+    if row is None:
+        for i in (left, right):
+            derivation.apply(try_(at(reduction(k), reduce_operand_fission(i))))
+        return Prepared(k, epilogue)
+    if row.operands in OFFSET and _stored_signed(derivation, k):
+        derivation.apply(at(reduction(k), offset_signed(right if OFFSET[row.operands] == "b" else left)))
+        _sums_before(derivation, product, f"{k}.sum")
+        epilogue = True
+    derivation.apply(at(reduction(k), split_reduce_any(row.shape[2])))
+    derivation.apply(try_(topdown(pad_fill_zip)) >> at(reduction(f"{k}.block"), reduce_split_zip))
+    return Prepared(f"{k}.block", epilogue, (UNROLL,))
+
+
+def _inside(k: str) -> Strategy:
+    """Factors are converted where they are multiplied: maps over the operands move into the reduction."""
+    fused = repeat(first(at((2,), zip_of_maps), reduce_map_fusion))
+    strategy = repeat(topdown(transpose_map_map)) >> normal_form() >> try_(at(reduction(k), fused))
+    strategy.name = "convert-inside"
+    return strategy
+
+
+def _stored_signed(derivation: Derivation, k: str) -> bool:
+    """Are both factors signed bytes?"""
+    is_wanted = reduction(k)
+    pairs = next(t for t in subterms(derivation.term) if is_wanted(t)).args[2]
+    return all(str(a.type).endswith(".i8") for a in pairs.args)
+
+
+def _sums_before(derivation: Derivation, product: Product, name: str) -> None:
+    """The sums of rows (or columns), which the offset asks for, are computed by all threads before the product."""
+    loops = product.loops
+    derivation.apply(at(reduction(name), store_reduce(HEAP)))
+    for loop in (loops.n, loops.m, *reversed(loops.batch)):
+        derivation.apply(try_(at(loop, hoist(HEAP))) >> try_(at(loop, hoist_expanded(HEAP))) >> NARROW)
+    derivation.apply(repeat(topdown(let_atom)))
+    outer, *_ = [loop for loop in (*loops.batch, loops.m, loops.n) if _has(derivation.term, f"{loop}.staged")]
+    derivation.apply(at(f"{outer}.staged", map_level(PAR)))
+
+
+def _has(term: Term, name: str) -> bool:
+    return any(t.kind == "map" and t["name"] == name for t in subterms(term))
+
+
+# ---- in the register tile ------------------------------------------------------------------------------------------
+
+
+def instructions(k: str, columns: str, row: InstructionRow) -> Strategy:
+    """The sums of a row of the register tile by instructions, as many columns at a time as one computes."""
+    vectors = split_join_zip(row.shape[1]) >> NARROW
+    strategy = at(
+        reduction(k),
+        at(columns, vectors)
+        >> at(f"{columns}.tile", use_instruction(row.name))
+        >> at(f"{columns}.block", map_level(UNROLL)),
+    )
+    strategy.name = f"instructions({k}, {columns}, {row.name})"
+    return strategy
+
+
+def reduction(name: str) -> Predicate:
+    """Reductions of a name."""
+
+    def predicate(t: Term) -> bool:
+        return bool(t.kind == "reduce" and t["name"] == name)
+
+    predicate.__name__ = f"reduce {name}"
+    return predicate
