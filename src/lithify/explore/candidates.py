@@ -10,8 +10,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import log2
 
+from lithify.explore.reasons import regions
 from lithify.lang.term import Term
 from lithify.lang.types import Type
 from lithify.lowering import lower
@@ -20,6 +22,14 @@ from lithify.lowering.tuning import Family, Parameters, Problem, Space, Value
 from lithify.machine import DeviceModel
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """The keys that are candidates, the default first, and how many are not, by reason."""
+
+    keys: tuple[str, ...]
+    rejected: dict[str, int]
 
 
 class Candidates(ABC):
@@ -56,26 +66,17 @@ class Candidates(ABC):
         What a cost model predicts times from, so logarithms of sizes rather than sizes.
         """
 
-
-@dataclass(frozen=True)
-class Filtered:
-    """The keys that are candidates, the default first, and how many are not, by reason."""
-
-    keys: tuple[str, ...]
-    rejected: dict[str, int]
-
-
-def filtered(candidates: Candidates) -> Filtered:
-    """Ask `against` about every key. Reasons that differ in numbers only are counted together."""
-    keys: list[str] = []
-    rejected: Counter[str] = Counter()
-    for key in candidates:
-        reason = candidates.against(key)
-        if reason is None:
-            keys.append(key)
-        else:
-            rejected[_NUMBER.sub("#", reason)] += 1
-    return Filtered(tuple(keys), dict(rejected.most_common()))
+    def filtered(self) -> Filtered:
+        """Ask `against` about every key. Reasons that differ in numbers only are counted together."""
+        keys: list[str] = []
+        rejected: Counter[str] = Counter()
+        for key in self:
+            reason = self.against(key)
+            if reason is None:
+                keys.append(key)
+            else:
+                rejected[_NUMBER.sub("#", reason)] += 1
+        return Filtered(tuple(keys), dict(rejected.most_common()))
 
 
 class SpaceCandidates(Candidates):
@@ -110,11 +111,27 @@ class SpaceCandidates(Candidates):
         return lower(self.term, self.model, parameters=Parameters.parse(key), families=(self.family,))
 
     def features(self, key: str) -> tuple[float, ...]:
-        values = Parameters.parse(key)
-        return tuple([f for name, choices in self.space.choices.items() for f in _coordinates(values[name], choices)])
+        of = self._coordinates
+        return tuple([f for word in key.split(",") for f in of[word]])
+
+    def filtered(self) -> Filtered:
+        default = str(self.space.default)
+        keys, rejected = [default], Counter[str]()
+        for region in regions(self.space):
+            if region.reason is None:
+                keys += [text for text in region.texts() if text != default]
+            else:
+                rejected[_NUMBER.sub("#", region.reason)] += len(region)
+        return Filtered(tuple(keys), dict(rejected.most_common()))
+
+    @cached_property
+    def _coordinates(self) -> dict[str, tuple[float, ...]]:
+        """The features of each parameter's values, by their text."""
+        values = [(name, [*choices, self.space.default[name]]) for name, choices in self.space.choices.items()]
+        return {f"{name}={v}": _scaled(v, self.space.choices[name]) for name, every in values for v in every}
 
 
-def _coordinates(value: Value, choices: tuple[Value, ...]) -> tuple[float, ...]:
+def _scaled(value: Value, choices: tuple[Value, ...]) -> tuple[float, ...]:
     """A parameter as numbers: a number as its logarithm, scaled to 0 .. 1; a word as one number for each choice."""
     if len(choices) < 2:
         return ()

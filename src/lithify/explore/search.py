@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lithify.explore.building import Builders, Built
-from lithify.explore.candidates import Candidates, Filtered, filtered
+from lithify.explore.candidates import Candidates, Filtered
 from lithify.explore.proposals import proposer
 from lithify.explore.records import RECORDS, Measured, Record, Records, now
 from lithify.explore.trial import WARM, Duel, Load, Run, Task, Timed, Trial
@@ -118,7 +118,7 @@ def search(
     LithifyError where the device cannot be opened, or there is no such search.
     """
     start = time.monotonic()
-    found = filtered(candidates)
+    found = candidates.filtered()
     run = _Search(candidates, target, task, problem, budget, found, records, timeouts or Timeouts(), on_progress, start)
     proposals = proposer(search, found.keys, candidates.features, seed, near)
     interrupted = False

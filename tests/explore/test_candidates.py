@@ -1,0 +1,86 @@
+"""Spaces of parameters: what is filtered, in how many questions, and the numbers that say how candidates differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithify.explore.candidates import Candidates, SpaceCandidates
+from lithify.explore.reasons import regions
+from lithify.lang.build import param
+from lithify.lang.scalars import f32
+from lithify.lang.types import Array
+from lithify.lowering.tuning import Parameters, Space
+from lithify.machine import host
+from tests.explore.toy import Blocks, times
+
+
+def space(against) -> Space:  # type: ignore[no-untyped-def]
+    choices = {"a": (1, 2, 3, 4), "b": (2, 4, 6), "c": ("x", "y", "z")}
+    return Space(choices, Parameters({"a": 1, "b": 4, "c": "x"}), against)
+
+
+@given(st.integers(0, 2**36 - 1), st.permutations(["a", "b", "c"]), st.integers(0, 3))
+def test_the_answers_are_those_of_each_set_alone(bits: int, order: list[str], most: int) -> None:
+    """An `against` of random answers, that reads parameters in some order and stops early for some values."""
+
+    def against(p: Parameters) -> str | None:
+        known = []
+        for name in order[:most]:
+            known.append(p[name])
+            if bits >> (hash(tuple(map(str, known))) % 36) & 1:
+                return f"{name} is {p[name]}"
+        return None
+
+    found = [(text, region.reason) for region in regions(space(against)) for text in region.texts()]
+    assert len(found) == sum(len(region) for region in regions(space(against)))
+    assert sorted(found, key=str) == sorted([(str(p), against(p)) for p in space(against)], key=str)
+
+
+def test_few_questions_are_asked() -> None:
+    asked: list[str] = []
+
+    def against(p: Parameters) -> str | None:
+        asked.append(str(p["a"]))
+        return "odd" if p.number("a") % 2 else (f"{p['b']} too large" if p.number("b") > 4 else None)
+
+    found = Counter[str | None]()
+    for region in regions(space(against)):
+        found[region.reason] += len(region)
+    assert found == {"odd": 18, "6 too large": 6, None: 12}
+    assert len(asked) == 11  # of 36
+
+
+def candidates() -> SpaceCandidates:
+    xs = param("xs", Array(100, f32))
+    term, family = times(2.0, xs), Blocks()
+    problem = family.recognise(term)
+    assert problem is not None
+    found = family.space(problem, host())
+    assert found is not None
+    return SpaceCandidates(term, (("xs", xs.type),), host(), family, problem, found)
+
+
+def test_filtering_a_space() -> None:
+    found = candidates().filtered()
+    assert len(found.keys) == 14
+    assert found.keys[0] == "block=4,order=up"
+    assert len(set(found.keys)) == 14
+    assert found.rejected == {"blocks of # are longer than #": 2}
+    assert set(found.keys) == {key for key in candidates() if candidates().against(key) is None}
+    assert found.rejected == Candidates.filtered(candidates()).rejected
+
+
+def test_features() -> None:
+    every = candidates()
+    rows = [every.features(key) for key in every]
+    assert {len(row) for row in rows} == {3}  # one for the block, one for each order
+    assert len(set(rows)) == len(every) == 16
+    assert all(0 <= number <= 1 for row in rows for number in row)
+
+
+def test_lowering_by_a_key() -> None:
+    lowered = candidates().lower("block=8,order=up")
+    assert "split-join(8)" in lowered.derivation.names()[0]
