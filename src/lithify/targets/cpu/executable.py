@@ -14,7 +14,7 @@ from lithify.targets.arguments import Arguments, Call
 from lithify.targets.base import POISON, Executable, Interface, size_function
 from lithify.targets.cpu import policy
 from lithify.targets.cpu.engine import Library
-from lithify.targets.cpu.frame import DISPATCH, POOL, Layout
+from lithify.targets.cpu.frame import POOL, Layout
 from lithify.targets.cpu.pool import Pool
 from lithify.targets.memory import MEMORY, Array, address_of
 
@@ -175,7 +175,8 @@ class _Entry:
 
     def __init__(self, code: bytes) -> None:
         self._library = Library(code, "lithify_run")
-        self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._library.addresses["lithify_run"])
+        self.address = self._library.addresses["lithify_run"]
+        self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
 
 class _Run:
@@ -195,7 +196,4 @@ class _Run:
             self.frame[POOL] = 0
             self.entry.function(self.address)
             return
-        with pool.held() as have:
-            self.frame[POOL] = pool.address if have else 0
-            self.frame[DISPATCH] = pool.dispatch
-            self.entry.function(self.address)
+        pool.run(self.entry.address, self.address)

@@ -212,7 +212,7 @@ class _ProgramEmitter:
         def dispatch(pool: Value) -> None:
             function = self._slot(driver, DISPATCH, "ptr")
             arguments = f"{pool.typed}, ptr @{name}, ptr %frame, {extent.typed}, i64 {policy.PIECES}"
-            driver.line(f"call void {function.text}({arguments})")
+            driver.line(f"call void {function.text}({arguments}, {driver.index(amount).typed})")
 
         if some is None:
             run()

@@ -1,8 +1,14 @@
 """The numbers that decide: when threads pay, in what pieces they work, when stores pass the caches."""
 
 # Work (operations, plus `BYTE_WORK` for every byte moved) below which a parallel loop runs on the calling thread.
-LEAST_WORK = 1 << 20
+LEAST_WORK = 1 << 19
 BYTE_WORK = 1
+
+# Work for which sleeping workers are woken, even if there was none for a while: waking takes as long as this much work.
+WAKING_WORK = 1 << 22
+
+# How long a worker looks for another loop before it sleeps.
+SPIN_NANOSECONDS = 100_000
 
 # Operations that cost much more than an addition.
 COSTLY = {"exp": 12, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 20, "erf": 20, "pow": 40, "div": 4, "rem": 8,

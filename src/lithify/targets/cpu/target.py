@@ -58,9 +58,10 @@ class CpuTarget(Target):
 
     def _runtime(self) -> bytes:
         """The object code of the pool's functions."""
-        key = CACHE.key("cpu-runtime", self.fingerprint(), runtime.SOURCE)
+        text = runtime.source(engine.host()[0].partition("-")[0])
+        key = CACHE.key("cpu-runtime", self.fingerprint(), text)
         code = CACHE.get(key)
         if code is None:
-            code = engine.compile_text(runtime.SOURCE)
+            code = engine.compile_text(text)
             CACHE.put(key, code)
         return code
