@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lithify.arith import as_variable, ceil_div, const, loaded, size
+from lithify.arith import as_variable, ceil_div, const, loaded, maximum, minimum, size
 from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import OUT, PAR, PRIVATE, THREAD
@@ -63,6 +63,31 @@ def test_dot_with_lanes_in_private_memory(width: int) -> None:
     x, y = random(n), random(n)
     assert run(x, y).shape == ()
     np.testing.assert_allclose(run(x, y), np.dot(x.astype(np.float64), y), rtol=1e-5)
+
+
+_NEARBY = {
+    "clamped below": lambda lane, w: maximum(0, lane - 2),
+    "clamped above": lambda lane, w: minimum(lane + 3, w - 1),
+    "mirrored": lambda lane, w: minimum(lane, w - 1 - lane),
+    "halved": lambda lane, w: lane // 2,
+    "folded": lambda lane, w: lane - 3 * (lane // 3),
+    "too far": lambda lane, w: 3 * lane - 2 * minimum(lane, 1),
+}
+
+
+@pytest.mark.parametrize("scalar", [f32, f64, u8, f16, complex64], ids=str)
+@pytest.mark.parametrize("width", [4, 16])
+@pytest.mark.parametrize("place", _NEARBY)
+def test_loads_of_neighbours_in_another_order(place: str, width: int, scalar: Scalar) -> None:
+    n = 4 * width
+    a, c = buffer("a", 4, n, scalar=scalar), buffer("c", 4, width, scalar=scalar, role="output", memory=OUT)
+    i, lane = index("i", 4), index("l", width)
+    at = _NEARBY[place](lane, width)
+    body = loop(i, 4, lanes(lane, width, ir.Store(c, (i, lane), ir.Load(a, (i, at)))))
+    run = TARGET.compile(program([a], [c], body))
+    x = (np.arange(4 * n) % 251).astype(scalar.dtype).reshape(4, n)
+    places = [at.evaluate({as_variable(lane): k}) for k in range(width)]
+    np.testing.assert_array_equal(run(x), x[:, places])
 
 
 @pytest.mark.parametrize("stride", [-3, -1, 0, 1, 2, 5])

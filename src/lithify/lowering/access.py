@@ -115,10 +115,10 @@ def _note(
     found.append(Access(buffer, is_store, strides, borders, prod(extent for _, _, extent in loops)))
 
 
-def _mentions_data(form: Expr) -> bool:
+def mentions_data(form: Expr) -> bool:
     """Does the value depend on an index that is loaded from a buffer?"""
     return any(
-        isinstance(atom, Loaded) or any(map(_mentions_data, atom.parts()))
+        isinstance(atom, Loaded) or any(map(mentions_data, atom.parts()))
         for monomial, _ in form.terms
         for atom in monomial
     )
@@ -133,7 +133,7 @@ class _Probe:
         self.loops = [(v, extent) for v, _, extent in loops if v in mentioned]
         own = {v for v, _ in self.loops}
         self.middle = dict.fromkeys(mentioned - own, _SIZE) | {v: extent // 2 for v, extent in self.loops}
-        self.by_data = any(_mentions_data(form) for form in (position, *guard))
+        self.by_data = any(mentions_data(form) for form in (position, *guard))
         self.plain = not guard and all(position.coefficient(v) is not None for v in own)
 
     def stride(self, variable: Variable) -> int | None:

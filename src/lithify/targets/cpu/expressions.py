@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
@@ -270,7 +270,10 @@ class Emitter(Builder):
         if not varies:
             return self._load_one(load, access)
         mask = self.lane_mask(load.guard)
-        if access.stride in (1, -1):
+        nearby = self._load_nearby(access) if mask is None and access.stride is None else None
+        if nearby is not None:
+            parts = nearby
+        elif access.stride in (1, -1):
             parts = self._load_contiguous(access, mask)
         else:
             parts = self._gather(access, mask)
@@ -341,6 +344,41 @@ class Emitter(Builder):
         if parts == 1:
             return (self.shuffle(whole, order) if reverse else whole,)
         return tuple(self.shuffle(whole, [2 * i + k for i in order]) for k in range(2))
+
+    def _load_nearby(self, access: Access) -> Parts | None:
+        """One vector with what all lanes need, permuted: at the ends of rows, where padding repeats elements.
+
+        None where the lanes are further apart than that, or at distances that are not known.
+        """
+        apart = self._apart(access.index)
+        if apart is None or access.buffer.scalar.is_complex:
+            return None
+        base, offsets = apart
+        low, w = min(offsets), self.width
+        span = max(offsets) - low + 1
+        if span > w:
+            return None
+        lowest = base + low
+        address, align = self.address(access, lowest), self.alignment(access, lowest)
+        kind = memory_kind(access.buffer.scalar)
+        if span == w:
+            whole = self._raw(kind, w, address, align)
+        else:
+            whole = self._masked_load(kind, address, align, self.vector("i1", [i < span for i in range(w)]))
+        return (self.shuffle(whole, [o - low for o in offsets]),)
+
+    def _apart(self, index: Expr) -> tuple[Expr, list[int]] | None:
+        """What all lanes share of an index, and what each adds to it; None where the two are entangled."""
+        assert self.lane is not None
+        own = const(0)
+        for monomial, coefficient in index.terms:
+            variables = frozenset[Variable]().union(*[atom.variables for atom in monomial])
+            if self.lane not in variables:
+                continue
+            if len(variables) > 1 or any(isinstance(atom, Loaded) for atom in monomial):
+                return None
+            own = own + prod((atom.expr for atom in monomial), start=const(coefficient))
+        return index - own, [own.evaluate({self.lane: i}) for i in range(self.width)]
 
     def _masked_load(self, kind: str, address: Value, align: int, mask: Value) -> Value:
         result = Value(self, kind, mask.lanes, "")

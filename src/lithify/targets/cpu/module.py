@@ -20,6 +20,7 @@ from lithify.targets.cpu.analysis import has_parallel_loop, uses, work
 from lithify.targets.cpu.builder import Module, Value
 from lithify.targets.cpu.conversion import memory_kind, part_scalar
 from lithify.targets.cpu.frame import DISPATCH, FIRST, POOL, Layout
+from lithify.targets.cpu.prefetch import Plan, plan
 from lithify.targets.cpu.statements import StatementEmitter
 
 _ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }\n!0 = !{i32 1}\n'
@@ -70,6 +71,7 @@ class _ProgramEmitter:
         self.slots = _Slots()
         self.streaming = streaming
         self.streamed: frozenset[ir.Buffer] = frozenset()
+        self.prefetches: Plan = {}
         self.parts = 0
         self.work: list[Expr] = []
         self.shared: list[ir.Buffer] = []
@@ -125,6 +127,7 @@ class _ProgramEmitter:
         pieces = list(_pieces(kernel.body))
         self._place_scratch(kernel, pieces)
         self.streamed = _streamed(kernel) if self.streaming else frozenset()
+        self.prefetches = plan(kernel)
         self._block(kernel.body)
 
     def _place_scratch(self, kernel: ir.Kernel, pieces: list[tuple[ir.Block, bool]]) -> None:
@@ -226,7 +229,7 @@ class _ProgramEmitter:
         self.parts += 1
         name = f"part{self.parts}"
         use = uses(block)
-        inner = StatementEmitter(self.module, self.streamed)
+        inner = StatementEmitter(self.module, self.streamed, self.prefetches)
         outer = StatementEmitter(self.module)
         parameters = ["i64 %begin", "i64 %end"]
         arguments = ["i64 %begin", "i64 %end"]

@@ -14,14 +14,18 @@ from lithify.targets.cpu import operators, policy
 from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.conversion import Parts, memory_kind, part_scalar
 from lithify.targets.cpu.expressions import Access, Emitter
+from lithify.targets.cpu.prefetch import Plan, Prefetch
 
 
 class StatementEmitter(Emitter):
     """Prints statements into one function. Buffers in `streamed` are written past the caches."""
 
-    def __init__(self, module: Module, streamed: frozenset[ir.Buffer] = frozenset()) -> None:
+    def __init__(
+        self, module: Module, streamed: frozenset[ir.Buffer] = frozenset(), prefetches: Plan | None = None
+    ) -> None:
         super().__init__(module)
         self.streamed = streamed
+        self.prefetches = prefetches or {}
         self.streams = False  # whether a store past the caches was printed
 
     def statements(self, block: ir.Block) -> None:
@@ -67,7 +71,20 @@ class StatementEmitter(Emitter):
                 self.bind({loop.variable: self.constant("i64", 0)})
                 self.statements(loop.body)
             return
-        self.counted(loop.variable, loop.extent, lambda: self.statements(loop.body))
+
+        def body() -> None:
+            for prefetch in self.prefetches.get(id(loop), ()):
+                self._prefetch(prefetch)
+            self.statements(loop.body)
+
+        self.counted(loop.variable, loop.extent, body)
+
+    def _prefetch(self, prefetch: Prefetch) -> None:
+        self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        buffer = prefetch.buffer
+        distance = self.index(prefetch.index * buffer.scalar.bytes + prefetch.ahead)
+        place = self.emit(f"getelementptr i8, {self.pointers[buffer].typed}, {distance.typed}")
+        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 {3 if prefetch.stays else 0}, i32 1)")
 
     def counted(self, variable: Variable, extent: Expr, body: Callable[[], None]) -> None:
         """A loop that runs `body` with `variable` bound; skipped where the extent may be 0."""

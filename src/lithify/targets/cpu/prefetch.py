@@ -1,0 +1,168 @@
+"""What loops through large arrays ask memory for ahead of time.
+
+The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
+track where a stencil walks through many rows at the same time. Two kinds of stream are helped:
+
+* an array that is larger than the caches and read once: its lines are asked for far ahead and need not stay in a cache
+  (non-temporal), as nothing will read them again;
+* an array of which one loop reads several rows: the next lines of each row are asked for, to stay.
+
+An address beyond the end of an array does no harm: such a request is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lithify.arith import Expr, Variable
+from lithify.kernel import ir
+from lithify.lowering.access import linear, loads, mentions_data
+from lithify.targets.cpu import policy
+from lithify.targets.cpu.analysis import SHARED_ROLES
+
+# A line of memory; how far ahead one is asked for in a stream, and in each of several rows. Measured on Zen 5, where
+# 256 to 512 and 1024 to 4096 bytes are within noise of these.
+_LINE = 64
+_FAR = 4_096
+_NEAR = 384
+# Arrays of which several rows are read, from this size on: a few times what is nearest to a core.
+_LEAST_OF_ROWS = 4 << 20
+# Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
+_LEAST_ITERATIONS = 16
+_LONGEST_STEP = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """One line to ask for in each iteration of a loop: `ahead` bytes after the element `index` of a buffer.
+
+    `stays`: it is to be kept in the caches.
+    """
+
+    buffer: ir.Buffer
+    index: Expr
+    ahead: int
+    stays: bool
+
+
+# The prefetches of each loop, by its identity.
+Plan = Mapping[int, tuple[Prefetch, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """What one loop reads in steps: the first element of an iteration, and the elements until that of the next."""
+
+    buffer: ir.Buffer
+    index: Expr
+    step: int
+    once: bool  # no loop around reads the same elements again
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    loop: ir.Loop
+    outermost: ir.Loop
+    streams: tuple[_Stream, ...]
+
+
+def plan(kernel: ir.Kernel) -> Plan:
+    """The prefetches of a kernel's innermost loops."""
+    sites = [site for site in _sites(kernel.body, ()) if site.streams]
+    readers = Counter((buffer, id(s.outermost)) for s in sites for buffer in {t.buffer for t in s.streams})
+    found: dict[int, tuple[Prefetch, ...]] = {}
+    for site in sites:
+        rows = Counter(stream.buffer for stream in site.streams)
+        lines: list[Prefetch] = []
+        for stream in site.streams:
+            size = _bytes(stream.buffer)
+            if rows[stream.buffer] > 1 and size >= _LEAST_OF_ROWS:
+                lines += _lines(stream, _NEAR, stays=True)
+            elif size >= policy.STREAMED_BYTES and stream.once and readers[stream.buffer, id(site.outermost)] == 1:
+                lines += _lines(stream, _FAR, stays=False)
+        if lines:
+            found[id(site.loop)] = tuple(lines)
+    return found
+
+
+def _lines(stream: _Stream, ahead: int, *, stays: bool) -> Iterator[Prefetch]:
+    each = stream.buffer.scalar.bytes
+    for start in range(0, stream.step, _LINE // each):
+        yield Prefetch(stream.buffer, stream.index + start, ahead, stays)
+
+
+def _bytes(buffer: ir.Buffer) -> int:
+    """The size of a buffer; 0 where it is not known before the call."""
+    total = buffer.scalar.bytes
+    for extent in buffer.shape:
+        total *= extent.constant or 0
+    return total
+
+
+def _sites(block: ir.Block, around: tuple[ir.Loop, ...]) -> Iterator[_Site]:
+    """The innermost loops that are long enough for looking ahead."""
+    for statement in block:
+        if isinstance(statement, ir.Loop):
+            inner = list(_sites(statement.body, (*around, statement)))
+            yield from inner
+            if not any(isinstance(s, ir.Loop) for s in _inside(statement.body)) and _is_long(statement):
+                streams = tuple(_streams(statement, around))
+                yield _Site(statement, around[0] if around else statement, streams)
+        elif isinstance(statement, ir.If):
+            yield from _sites(statement.body, around)
+            yield from _sites(statement.otherwise, around)
+        elif isinstance(statement, ir.Lanes | ir.Async):
+            yield from _sites(statement.body, around)
+
+
+def _inside(block: ir.Block) -> Iterator[ir.Statement]:
+    for statement in block:
+        yield statement
+        if isinstance(statement, ir.Loop | ir.Lanes | ir.Async):
+            yield from _inside(statement.body)
+        elif isinstance(statement, ir.If):
+            yield from _inside(statement.body)
+            yield from _inside(statement.otherwise)
+
+
+def _is_long(loop: ir.Loop) -> bool:
+    extent = loop.extent.constant
+    return extent is None or extent >= _LEAST_ITERATIONS
+
+
+def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Iterator[_Stream]:
+    """The arrays in memory that a loop walks through vector by vector, each place of an iteration once."""
+    moving = {each.variable for each in around if each.extent.constant != 1}
+    met: set[tuple[ir.Buffer, Expr]] = set()
+    for load, lane in _vector_loads(loop.body, None):
+        buffer = load.buffer
+        if buffer.role not in SHARED_ROLES or buffer.scalar.is_complex:
+            continue
+        position = linear(buffer, load.index)
+        step = position.coefficient(loop.variable)
+        if position.coefficient(lane) != 1 or step is None or mentions_data(position):
+            continue
+        each = buffer.scalar.bytes
+        if not _LINE <= step * each <= _LONGEST_STEP:
+            continue
+        base = position - lane.expr
+        # neighbours of a line count as that line
+        offset = (base.offset + _LINE // (2 * each)) // step * step
+        first = base - base.offset + offset
+        if (buffer, first) not in met:
+            met.add((buffer, first))
+            yield _Stream(buffer, first, step, moving <= base.variables())
+
+
+def _vector_loads(block: ir.Block, lane: Variable | None) -> Iterator[tuple[ir.Load, Variable]]:
+    for statement in block:
+        if isinstance(statement, ir.Lanes):
+            yield from _vector_loads(statement.body, statement.variable)
+        elif isinstance(statement, ir.If):
+            yield from _vector_loads(statement.body, lane)
+            yield from _vector_loads(statement.otherwise, lane)
+        elif isinstance(statement, ir.Store | ir.AtomicUpdate) and lane is not None:
+            for load in loads(statement.value):
+                yield load, lane

@@ -1,0 +1,72 @@
+"""What the cpu target asks memory for ahead of time: streams that are read once, and rows read side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lithify.kernel import ir
+from lithify.program.module import parse
+from lithify.targets.cpu import CpuTarget, policy, prefetch
+from lithify.targets.cpu.prefetch import Prefetch, plan
+from tests.targets.handmade import random
+
+
+@pytest.fixture(autouse=True)
+def small_arrays_count_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "STREAMED_BYTES", 1 << 12)
+    monkeypatch.setattr(prefetch, "_LEAST_OF_ROWS", 1 << 10)
+
+
+def kernels(text: str, *arguments: object) -> ir.Program:
+    return parse(f"f = {text}")["f"].kernels(*arguments)
+
+
+def prefetches(program: ir.Program) -> list[Prefetch]:
+    return [each for kernel in program.kernels for found in plan(kernel).values() for each in found]
+
+
+def test_what_is_read_once_is_asked_for_far_ahead_and_not_kept() -> None:
+    x = random(1 << 16)
+    found = prefetches(kernels("reduce (+) 0", x))
+    assert found
+    assert {(p.ahead, p.stays) for p in found} == {(prefetch._FAR, False)}
+
+
+def test_every_line_of_an_iteration_is_asked_for_once() -> None:
+    x = random(1 << 16)
+    program = kernels("reduce (+) 0", x)
+    (found,) = [f for kernel in program.kernels for f in plan(kernel).values()]
+    starts = sorted(p.index.offset for p in found)
+    assert starts == list(range(starts[0], starts[0] + 16 * len(starts), 16))  # 16 elements of 4 bytes are a line
+
+
+def test_rows_of_a_stencil_are_asked_for_nearby_and_kept() -> None:
+    image = random(80 * 1024).reshape(80, 1024)
+    text = "λ img . map (λ rows . map (λ w . w[0] + w[1] + w[2]) (transpose rows)) (slide 3 1 (pad 1 1 clamp img))"
+    found = prefetches(kernels(text, image))
+    assert found
+    assert {(p.ahead, p.stays) for p in found} == {(prefetch._NEAR, True)}
+
+
+def test_what_is_read_again_soon_is_left_to_the_caches() -> None:
+    rows = random(64 * 2048).reshape(64, 2048)
+    twice = "map (λ row . reduce (+) 0 (map (λ x . x / reduce max 0 row) row))"
+    assert not prefetches(kernels(twice, rows))
+    again = "λ A x . map (λ a . reduce (+) 0 (map (λ y . y * a) x)) A"  # x in every iteration
+    names = {p.buffer.name for p in prefetches(kernels(again, random(64), random(1 << 14)))}
+    assert "x" not in names
+
+
+def test_small_arrays_and_short_loops_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not prefetches(kernels("reduce (+) 0", random(512)))
+    monkeypatch.setattr(policy, "STREAMED_BYTES", 1 << 30)
+    assert not prefetches(kernels("reduce (+) 0", random(1 << 16)))
+
+
+@pytest.mark.parametrize("n", [(1 << 15) + 1, 1 << 16, 100_003])
+def test_results_are_the_same_up_to_the_end_of_the_array(n: int) -> None:
+    x, y = random(n), random(n)[::-1].copy()
+    program = kernels("λ xs ys . map (λ (x, y) . x + y) (zip xs ys)", x, y)
+    assert "@llvm.prefetch" in CpuTarget().source(program)
+    np.testing.assert_array_equal(CpuTarget(threads=2).compile(program)(x, y), x + y)
