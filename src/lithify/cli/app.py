@@ -198,6 +198,28 @@ def tune(
     return tune_program(program, arg or [], size or [], device, budget, search, seed, fresh)
 
 
+@app.command()
+def explore(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    device: DeviceName = None,
+    budget: Budget = "60s",
+    search: Annotated[str, typer.Option("--search", help="model (few measurements), random, exhaustive")] = "model",
+    seed: Seed = 0,
+    rules: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--rules", metavar="N", min=0, help="macro rules that lead to a program, at most"),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="forget what was measured of this program before")] = False,
+    only: Annotated[bool, typer.Option("--enumerate", help="print the funnel; measure nothing")] = False,
+) -> int:
+    """Enumerate the rewritings of a program in phases, and search for the fastest on a device."""
+    from lithify.cli.explore import explore_program
+
+    return explore_program(program, arg or [], size or [], device, budget, search, seed, rules, fresh, only)
+
+
 @records_app.command("list")
 def records_list(
     device: RecordDevice = None,

@@ -50,7 +50,7 @@ def tune_program(
     with progressing(f"tuning for {program.device}") as show:
         outcome = tune(program, given, sizes=fixed, budget=limit, search_by=search, seed=seed, on_progress=show)
     elaborated = specialisation.elaborated
-    _print(outcome, str(program.device), work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters]))
+    print_outcome(outcome, str(program.device), work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters]))
     note(f"records: {RECORDS.path or 'switched off, LITHIFY_RECORDS is empty'}")
     return INTERRUPTED if outcome.interrupted else 0
 
@@ -97,7 +97,8 @@ def _line(progress: Progress) -> str:
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def _print(outcome: Outcome, device: str, work: Work) -> None:
+def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
+    """What a search found, and what it left out."""
     from lithify.program.explain import duration
 
     rows = [

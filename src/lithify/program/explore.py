@@ -1,0 +1,82 @@
+"""Exploring a program: its rewritings are enumerated in phases, and searched on the device for the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lithify.explore.phases import Limit, PhaseCandidates
+from lithify.explore.phases import explore as run_phases
+from lithify.explore.records import RECORDS, Records
+from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
+from lithify.lang.digest import digest
+from lithify.lowering.loops import name_loops
+from lithify.lowering.tuning import Problem
+from lithify.program.tune import bound_of, task_of
+from lithify.program.work import work_of
+
+if TYPE_CHECKING:
+    from lithify.program.program import Program
+    from lithify.program.specialise import Specialisation
+
+FAMILY = "rewriting"
+
+
+@dataclass(frozen=True)
+class Explored:
+    """The candidates that the phases found (`candidates.funnel` says how), and what the search among them found."""
+
+    candidates: PhaseCandidates
+    outcome: Outcome
+
+
+def explore(
+    program: Program,
+    arguments: Sequence[Any],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    budget: str | Budget = "60s",
+    search_by: str = "model",
+    seed: int = 0,
+    limit: Limit | None = None,
+    records: Records = RECORDS,
+    timeouts: Timeouts | None = None,
+    on_phase: Callable[[str, int, int | None], None] = lambda what, done, total: None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_funnel: Callable[[PhaseCandidates], None] = lambda candidates: None,
+) -> Explored:
+    """Enumerate the rewritings of a program for arguments like these and search among them.
+
+    `on_phase` hears of the phases' progress (what, done, of how many), `on_funnel` what they found, `on_progress` of
+    the search. The budget is the search's alone. Raises LithifyError where the device cannot be opened.
+    """
+    specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
+    elaborated = specialisation.elaborated
+    model = specialisation.device.model
+    candidates = run_phases(elaborated.term, tuple(elaborated.parameters), model, limit or Limit(seed=seed), on_phase)
+    on_funnel(candidates)
+    work = work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters])
+    outcome = search(
+        candidates,
+        specialisation.device.target,
+        task_of(specialisation, arguments, work),
+        problem_of(specialisation),
+        Budget.parse(budget) if isinstance(budget, str) else budget,
+        search=search_by,
+        seed=seed,
+        bound_seconds=bound_of(work, specialisation.device),
+        records=records,
+        timeouts=timeouts,
+        on_progress=on_progress,
+    )
+    return Explored(candidates, outcome)
+
+
+def problem_of(specialisation: Specialisation) -> Problem:
+    """What records of a program's rewritings are kept under: its types, and a digest of what it says."""
+    elaborated = specialisation.elaborated
+    types = " -> ".join([*(str(t) for _, t in elaborated.parameters), str(elaborated.type)])
+    line = f"{FAMILY} {specialisation.source.name} : {types} #{digest(name_loops(elaborated.term))[:10]}"
+    sizes = {name: size.constant for name, size in elaborated.sizes.items() if size.constant is not None}
+    return Problem(FAMILY, line, sizes, {})
