@@ -79,10 +79,12 @@ class Instance:
         """A value of a rule's parameter, by its name."""
         if name in self.rule.defaults:
             return self.rule.defaults[name]
-        if name in ("level", "old", "rest") or (name in ("outer", "inner") and self.rule.name == "split-loop"):
+        if name in ("level", "old", "rest", "rounds") or (
+            name in ("outer", "inner") and self.rule.name == "split-loop"
+        ):
             in_order = self.rule.name.startswith(("reduce", "scan", "accumulate"))
             return self.rng.choice((SEQ, UNROLL) if in_order else LEVELS)
-        if name == "memory":
+        if name in ("memory", "first", "second"):
             return self.rng.choice((LOCAL, HEAP, PRIVATE))
         if name in ("levels", "left", "right", "copy_in", "copy_out"):
             return tuple(self.rng.choice((SEQ, UNROLL)) for _ in range(self.rng.choice((0, 1, 1, 2, 2, 3))))
@@ -209,6 +211,18 @@ class Instance:
         return self.node(node, self.loop(node), function, start, array)
 
     make_scan = make_reduce
+
+    def make_pipe(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+        f, load, z, xs = node.children
+        array = self.build(xs, scope, Want(dims=1))
+        start = self.build(z, scope, want if want.type is not None else Want(dims=self.rng.choice((0, 1, 2))))
+        loader = self.function(load, [element_of(array)], Want(), scope)
+        assert isinstance(loader.type, Function)
+        function = self.function(f, [start.type, loader.type.result], Want(type=start.type), scope)
+        named = dict(zip(node.pattern.attributes, node.attributes, strict=True))
+        choices = {"slots": lambda: self.rng.choice((1, 2, 3)), "lag": lambda: 0, "roles": lambda: None}
+        attributes = tuple(self.attribute(a, choices.get(n)) for n, a in named.items())
+        return self.node(node, attributes, function, loader, start, array)
 
     def make_iterate(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
         f, x = node.children

@@ -1,4 +1,4 @@
-"""Both sides of every rule have one value, on random well-typed terms: memory, parallel, vector, lowering, stencil."""
+"""Both sides of every rule have one value, on random terms: memory, parallel, tiles, vector, lowering, stencil."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from lithify.rewrite import Rule
 from tests.rules.laws import INSTANCES, declared, wrong_instance
 
-FAMILIES = ("memory", "parallel", "vector", "lowering", "stencil")
+FAMILIES = ("memory", "parallel", "tiles", "vector", "lowering", "stencil")
 
 
 @pytest.mark.parametrize("rule", declared(*FAMILIES), ids=lambda rule: rule.name)

@@ -189,6 +189,8 @@ class Translator:
         for shape, scalar in leaves(type_):
             role = "temporary" if memory.name == "heap" else "scratch"
             name = self.fresh_name({"heap": "heap", "local": "local"}.get(memory.name, "t"))
+            if memory.padding and shape:
+                shape = (*shape[:-1], shape[-1] + memory.padding)
             buffer = ir.Buffer(name, scalar, (*before, *shape, *after), memory, role, SCRATCH_ALIGNMENT)
             (self.temporaries if role == "temporary" else scope.scratch).append(buffer)
             if role == "scratch":

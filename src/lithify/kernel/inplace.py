@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lithify.arith import var
 from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of, reads_of, statements
 
@@ -33,7 +34,10 @@ def conflict(body: Iterable[ir.Statement], buffers: frozenset[ir.Buffer]) -> tup
         if found is not None:
             return found
         for inner in statements((statement,)):
+            updated = (inner.buffer, inner.index) if isinstance(inner, ir.Store) else None
             for read in reads_of(inner):
+                if updated is not None and _same(read, updated):
+                    continue
                 for earlier in written:
                     if not _same(earlier, read) and not _disjoint(earlier, read):
                         return earlier, read
@@ -42,20 +46,42 @@ def conflict(body: Iterable[ir.Statement], buffers: frozenset[ir.Buffer]) -> tup
 
 
 def _in_loop(statement: ir.Statement, buffers: frozenset[ir.Buffer]) -> tuple[Access, Access] | None:
-    """Inside a repeated block, a read must be of an element that the same block stores: others may come earlier."""
+    """Inside a repeated block, a read must be of an element that the same block stores, or that no other iteration
+    does: others may come earlier."""
     stores = _stores((statement,), buffers)
-    if stores:
+    repeated = not isinstance(statement, ir.If)
+    if stores and repeated:
         for inner in statements((statement,)):
             for read in reads_of(inner):
                 if read[0] in buffers and not any(_same(read, store) for store in stores):
                     for store in stores:
-                        if store[0] is read[0]:
+                        if store[0] is read[0] and not _only_in_one_iteration(statement, store, read):
                             return store, read
     for block in blocks_of(statement):
         found = conflict(block, buffers)
         if found is not None:
             return found
     return None
+
+
+def _only_in_one_iteration(statement: ir.Statement, store: Access, read: Access) -> bool:
+    """Do a store and a read inside of a loop meet the same element in one and the same iteration alone?
+
+    So it is where some index is c l + rest in both, for the loop's variable l, and the rests differ by less than c.
+    """
+    if not isinstance(statement, ir.Loop | ir.Lanes):
+        return False
+    inside = {s.variable for s in statements((statement,)) if isinstance(s, ir.Loop | ir.Lanes)}
+    later = {v: var(f"{v.name}_later", v.extent) for v in inside if v.extent is not None}
+    own = statement.variable
+    for stored, loaded in zip(store[1], read[1], strict=True):
+        c, d = stored.coefficient(own), loaded.coefficient(own)
+        if c is None or c == 0 or c != d:
+            continue
+        rest = (stored - c * own.expr) - (loaded - c * own.expr).substitute(later)
+        if -abs(c) < rest.lo and rest.hi < abs(c):
+            return True
+    return False
 
 
 def _stores(block: ir.Block, buffers: frozenset[ir.Buffer]) -> list[Access]:

@@ -2,23 +2,31 @@
 
 `slots` buffers are taken in turn. The first `slots - 1` tiles are fetched before the loop; in step k tile k must have
 landed and everybody must be done with tile k - 1, then tile k + slots - 1 is fetched over it and tile k is used. Copies
-are asynchronous where the device can do that. Barriers between plain copies are inserted by the pass that inserts all.
+are asynchronous where the device can do that. Where it cannot, and they are straight code, they are loaded into
+registers before tile k is used and stored after it. Barriers between plain copies are inserted by the pass that inserts
+all.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
 
 from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.hardware import within_one_item
-from lithify.kernel.places import Acceptor, Environment, Place, Readable
+from lithify.kernel.places import Acceptor, Environment, Place, Readable, TupleAcceptor
 from lithify.kernel.translate_read import array
 from lithify.kernel.translate_reduce import in_place, initialise
 from lithify.kernel.translate_write import contains_array, unwritten, write_scalars
-from lithify.kernel.walk import statements
+from lithify.kernel.walk import reads_of, statements
 from lithify.lang.levels import PRIVATE, SEQ, Memory
 from lithify.lang.term import Term
-from lithify.lang.types import Array, Function
+from lithify.lang.types import Array, Function, Tuple
+
+# What a copy may read that nobody changes while the present tile is used.
+_BEFORE_THE_TILE = {"heap", "private"}
 
 
 @writes("pipe")
@@ -49,15 +57,11 @@ def _pipe_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment)
     if size.constant == 0:
         return
     xs = array(tr, elements, env)
-    ring = _allocate_ring(tr, t, load.type, slots)
-
-    def slot(k: Expr) -> Place:
-        turn = k % slots
-        return Place(ring.type, ring.leaf_buffers, (*ring.index, turn), (), ring.suffix)
+    tile, slot = _ring(tr, t, load.args[0], slots)
 
     def fetch(k: Expr) -> ir.Block:
         with tr.collected() as block:
-            tr.write(load.args[0], slot(k), (xs.at(k), *env))
+            tr.write(tile, slot(k), (xs.at(k), *env))
         return tuple(block)
 
     asynchronous = tr.device is not None and "async" in tr.device.copy_kinds
@@ -65,20 +69,30 @@ def _pipe_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment)
         with tr.probed():
             asynchronous = _only_copies(fetch(const(0)))
 
-    def start(k: Expr) -> None:
+    def start(k: Expr) -> ir.Block:
+        """Fetch tile k, and give what is left to do when the present tile has been used."""
         body = fetch(k)
-        tr.emit(ir.Async(body)) if asynchronous else tr.scope.block.extend(body)
+        if asynchronous:
+            tr.emit(ir.Async(body))
+            return ()
+        parts = _loads_and_stores(tr, body) if slots > 1 and k.constant is None else None
+        loads, stores = parts or (body, ())
+        tr.scope.block.extend(loads)
+        return stores
 
-    def ahead(k: Expr) -> None:
-        tr.conditional((size - 1 - k,), lambda: start(k))
+    def ahead(k: Expr) -> Callable[[], None]:
+        left: list[ir.Block] = []
+        tr.conditional((size - 1 - k,), lambda: left.append(start(k)))
         if asynchronous:
             tr.emit(ir.Commit())
+        return lambda: tr.conditional((size - 1 - k,), lambda: tr.scope.block.extend(left[0] if left else ()))
 
     for k in range(slots - 1):
-        ahead(const(k))
+        ahead(const(k))()
     body = function.args[0].args[0]
 
     def step(k: Expr) -> None:
+        finish = None
         if slots == 1:
             if asynchronous:
                 tr.emit(ir.Barrier())
@@ -87,19 +101,73 @@ def _pipe_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment)
             tr.emit(ir.Wait(max(0, slots - 2)))
             tr.emit(ir.Barrier())
         if slots > 1:
-            ahead(k + (slots - 1))
-        tile = slot(k).read()
-        in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (tile, accumulator.read(), *env)))
+            finish = ahead(k + (slots - 1))
+        present = slot(k).read()
+        in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (present, accumulator.read(), *env)))
+        if finish is not None:
+            finish()
 
     tr.loop(size, SEQ, t["name"], t, step)
 
 
-def _allocate_ring(tr: Translator, t: Term, load: Function, slots: int) -> Place:
-    """Tiles in local memory of the group, or in private memory where one work-item (or CPU thread) works alone."""
+def _ring(tr: Translator, t: Term, tile: Term, slots: int) -> tuple[Term, Callable[[Expr], Acceptor]]:
+    """The tile as it is to be written, and where: in turn to one of `slots` places for each of its components.
+
+    A component that says `to[memory]` lies there; others in local memory of the group, or in private memory where one
+    work-item (or CPU thread) works alone.
+    """
     scope = tr.scope
     shared = scope.hardware.present and not within_one_item(scope.entered)
-    place = tr.allocate(Array(slots, load.result), Memory("local") if shared else PRIVATE, t)
-    return Place(load.result, place.leaf_buffers, place.index, (), place.suffix)
+    components = tile.args if tile.kind == "tuple" else (tile,)
+    written = [c.args[0] if c.kind == "to" else c for c in components]
+    places = [
+        tr.allocate(Array(slots, c.type), c["memory"] if c.kind == "to" else Memory("local") if shared else PRIVATE, t)
+        for c in components
+    ]
+
+    def slot(k: Expr) -> Acceptor:
+        turn = k % slots
+        items = [
+            Place(c.type, p.leaf_buffers, (*p.index, turn), (), p.suffix) for c, p in zip(written, places, strict=True)
+        ]
+        if tile.kind != "tuple":
+            return items[0]
+        assert isinstance(tile.type, Tuple)
+        return TupleAcceptor(tile.type, tuple(items))
+
+    return (tile.with_args(tuple(written)) if tile.kind == "tuple" else written[0]), slot
+
+
+def _loads_and_stores(tr: Translator, block: ir.Block) -> tuple[ir.Block, ir.Block] | None:
+    """A block of copies from the heap to local memory as loads into registers, and stores from there.
+
+    So what a plain copy waits for can arrive while the present tile is used. None where the block is not straight code.
+    """
+    loads: list[ir.Statement] = []
+    stores: list[ir.Statement] = []
+    for statement in block:
+        if isinstance(statement, (ir.If, ir.Lanes)):
+            if isinstance(statement, ir.Lanes):
+                tr.scope.lane = (statement.variable.expr, statement.width)
+            inner = _loads_and_stores(tr, statement.body)
+            if isinstance(statement, ir.Lanes):
+                tr.scope.lane = None
+            if inner is None or (isinstance(statement, ir.If) and statement.otherwise):
+                return None
+            loads.append(replace(statement, body=inner[0]))
+            if inner[1]:
+                stores.append(replace(statement, body=inner[1]))
+        elif isinstance(statement, ir.Store) and {b.memory.name for b, _ in reads_of(statement)} <= _BEFORE_THE_TILE:
+            if statement.buffer.memory.name == "private":
+                loads.append(statement)
+                continue
+            with tr.collected() as early:
+                kept = tr.materialised(statement.value, statement.guard)
+            loads += early
+            stores.append(replace(statement, value=kept))
+        else:
+            return None
+    return tuple(loads), tuple(stores)
 
 
 def _only_copies(block: ir.Block) -> bool:

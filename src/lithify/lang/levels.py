@@ -6,6 +6,7 @@ The core knows the *kinds* of level; which levels a machine has, their extents a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -77,28 +78,34 @@ class Memory:
 
     `out` (the acceptor itself), `heap` (visible to the whole device), `thread` (one a CPU thread), `local` (shared by
     a work-group; `slots` > 1 are taken in turn), `private` (one a work-item), or `reg` with one entry a dimension of
-    the value: a level whose hardware index *is* that dimension (no storage), or None.
+    the value: a level whose hardware index *is* that dimension (no storage), or None. In local memory rows (the last
+    dimension) may lie `padding` elements further apart than they are long, so that columns meet different banks.
     """
 
     name: str
     slots: int = 1
     distribution: tuple[Level | None, ...] = ()
+    padding: int = 0
 
     def __str__(self) -> str:
         if self.name == "reg" and self.distribution:
             return "reg[" + ",".join("-" if level is None else str(level) for level in self.distribution) + "]"
-        return self.name if self.slots == 1 else f"{self.name}:{self.slots}"
+        turns = "" if self.slots == 1 else f":{self.slots}"
+        return f"{self.name}{turns}" + (f"+{self.padding}" if self.padding else "")
 
     @staticmethod
     def parse(text: str) -> Memory:
-        """Read `heap`, `local:2`, `reg[item1,item0,-,-]`, ...; raises ValueError for anything else."""
+        """Read `heap`, `local:2`, `local+4`, `reg[item1,item0,-,-]`, ...; raises ValueError for anything else."""
         if text.startswith("reg[") and text.endswith("]"):
             entries = [entry.strip() for entry in text[4:-1].split(",")]
             return Memory("reg", 1, tuple(None if e == "-" else Level.parse(e) for e in entries))
-        name, _, slots = text.partition(":")
-        if name not in MEMORIES or (slots and not (name == "local" and slots.isdigit() and int(slots) > 0)):
-            raise ValueError(f"no memory named {text}; memories are {', '.join(MEMORIES)}, local:n, reg[..]")
-        return replace(MEMORIES[name], slots=int(slots)) if slots else MEMORIES[name]
+        local = re.fullmatch(r"local(?::([1-9]\d*))?(?:\+(\d+))?", text)
+        if local:
+            slots, padding = (int(given or default) for given, default in zip(local.groups(), (1, 0), strict=True))
+            return replace(LOCAL, slots=slots, padding=padding) if (slots, padding) != (1, 0) else LOCAL
+        if text not in MEMORIES:
+            raise ValueError(f"no memory named {text}; memories are {', '.join(MEMORIES)}, local:n, local+n, reg[..]")
+        return MEMORIES[text]
 
 
 OUT, HEAP, THREAD, LOCAL, PRIVATE, REG = (Memory(n) for n in ("out", "heap", "thread", "local", "private", "reg"))

@@ -49,30 +49,31 @@ def lower(
     """
     program = name_loops(term)
     derivation = Derivation(program, check=check)
+    by_family = strategy is None and _by_family(derivation, model, parameters, families)
     if strategy is not None:
         named(strategy)(derivation, model)
-    else:
-        _by_family(derivation, model, parameters, families)
     derivation.normalize(hoist_reduction)
-    derivation.normalize(single_row)
+    if not by_family:  # whose views of single rows are to stay views
+        derivation.normalize(single_row)
     strategist_for(model)(model, loops_of(name_loops(derivation.term))).settle(derivation)
     return Lowered(derivation.term, derivation)
 
 
 def _by_family(
     derivation: Derivation, model: DeviceModel, parameters: Parameters | None, families: tuple[Family, ...]
-) -> None:
-    """Lower a program of one of the families by the family's strategy."""
+) -> bool:
+    """Lower a program of one of the families by the family's strategy; False where there is none for it."""
     found = recognise(derivation.term, families)
     space = None if found is None else found[0].space(found[1], model)
     if found is None or space is None:
         if parameters is not None:
             raise RewriteFailed(f"nothing in this program is tuned on {model}, but parameters are given: {parameters}")
-        return
+        return False
     family, problem = found
     if parameters is not None:
         space.check(parameters)
     family.derive(derivation, problem, parameters or space.default, model)
+    return True
 
 
 def strategist_for(model: DeviceModel) -> Callable[[DeviceModel, Loops], Strategist]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from lithify.lang.levels import HEAP, INLINE, OUT, Level, LevelKind, Memory
+from lithify.lang.levels import HEAP, INLINE, OUT, SEQ, Level, LevelKind, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -136,6 +136,11 @@ def is_only_element(t: Term) -> bool:
     return t.kind == "at" and isinstance(t.args[0].type, Array) and t.args[0].type.size.constant == 1
 
 
+def is_permuted(t: Term) -> bool:
+    """A reordering with an inverse: a result can be written through it."""
+    return t.kind == "reindex" and t["function"].inverse is not None
+
+
 def is_layout_map(t: Term) -> bool:
     """`map` of a chain of acceptor layouts, such as `map transpose`: a layout itself, also for acceptors."""
     if t.kind != "map" or t["level"] is not None:
@@ -144,7 +149,7 @@ def is_layout_map(t: Term) -> bool:
     while True:
         if body.kind == "bound" and body["index"] == 0:
             return True
-        if body.kind in ("split", "join", "transpose", "take", "drop"):
+        if body.kind in ("split", "join", "transpose", "take", "drop") or is_permuted(body):
             body = body.args[0]
         elif is_layout_map(body):
             body = body.args[1]
@@ -220,14 +225,16 @@ class Search:
             return self._stored(t, path, nest)
         if kind in ACCEPTORS or kind in ("tuple", "launch"):
             return self._parts(t, path, nest)
-        if kind == "reindex" and t["function"].inverse is not None:
+        if is_permuted(t):
             return self._write(t.args[0], (*path, 0), nest)
         if kind == "scatter":
             ids, values = t.args
             return self._read(ids, (*path, 0), nest, shared=False) or self._write(values, (*path, 1), nest)
         if kind == "iterate":
             return Need(Lack.ITERATION, path, t, nest)
-        if kind in ("pipe", "instr"):
+        if kind == "pipe":
+            return self._pipe(t, path, nest)
+        if kind == "instr":
             found = (self._read(a, (*path, i), nest, shared=False) for i, a in enumerate(t.args) if a.kind != "lambda")
             return next((need for need in found if need is not None), None)
         return Need(Lack.COMPONENTS if isinstance(t.type, Tuple) else Lack.COPY, path, t, nest)
@@ -249,7 +256,8 @@ class Search:
         if t["level"] is None:
             return Need(Lack.REDUCTION, path, t, nest)
         function, initial, _ = t.args
-        if is_scalar(initial.type) or (t.kind == "scan" and t["memory"] == OUT):
+        stands_there = t["memory"] == OUT and initial.kind in ("bound", "proj")  # an outer accumulator, or refused
+        if is_scalar(initial.type) or stands_there or (t.kind == "scan" and t["memory"] == OUT):
             need = self._read(initial, (*path, 1), nest, shared=False)
         else:
             nest = nest if t["memory"] in (None, OUT, HEAP) else (*nest, t["memory"])
@@ -257,6 +265,17 @@ class Search:
         body = function.args[0].args[0]
         inside = (*nest, t["level"])
         return need or self._elements(t, path, nest) or self._write(body, (*path, 0, 0, 0), inside)
+
+    def _pipe(self, t: Term, path: Path, nest: Nest) -> Need | None:
+        function, load, initial, xs = t.args
+        start = self._write if not is_scalar(initial.type) else partial(self._read, shared=False)
+        inside = (*nest, SEQ)
+        return (
+            start(initial, (*path, 2), nest)
+            or self._read(xs, (*path, 3), nest, shared=False)
+            or self._write(load.args[0], (*path, 1, 0), inside)
+            or self._write(function.args[0].args[0], (*path, 0, 0, 0), inside)
+        )
 
     def _stored(self, t: Term, path: Path, nest: Nest) -> Need | None:
         memory: Memory = t["memory"]
@@ -290,6 +309,8 @@ class Search:
             return Need(Lack.MEMORY, path, t, nest)
         if kind == "reduce":
             return self._reduction(t, path, nest)
+        if kind == "pipe":
+            return self._pipe(t, path, nest)
         if kind == "to":
             return self._stored(t, path, nest)
         if kind == "let":

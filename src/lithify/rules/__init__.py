@@ -12,6 +12,9 @@
     memory        store(memory), stage(memory, levels) and its variants, stage-out, accumulate(level, memory, copy_in,
                   copy_out), double-buffer, hoist, hoist-expanded, ..
     parallel      map-level(level), map-relevel(old, level), reduce-level(level, memory), `nest(levels)`
+    tiles         tiles that a group of items copies: `operand_tiles`, copy-shared(..), pipeline-tiles(slots, first,
+                  second), accumulate-pipe(memory, levels), copy-out(memory, levels), split-join-vectors(n, w)
+    instructions  use-instruction(row), reduce-operand-fission(i), offset-signed(i), planar-sum
     vector        vectorise(w), vectorise-loop(w); `vectorised_reduction`
     lowering      to-memory, bind-memory, copy-loop, .. : the small steps of the default lowerings
     matrix        macro rules (strategies): tile, outer_product, block_reduction, tiling, register_blocking, .._2d
@@ -31,6 +34,7 @@ from lithify.rules import (
     accumulators,
     algorithmic,
     fusion,
+    instructions,
     interchange,
     layout,
     lowering,
@@ -39,6 +43,7 @@ from lithify.rules import (
     parallel,
     reduction,
     stencil,
+    tiles,
     vector,
 )
 
@@ -53,7 +58,9 @@ FAMILIES = {
         accumulators,
         memory,
         parallel,
+        tiles,
         vector,
+        instructions,
         stencil,
         lowering,
         matrix,

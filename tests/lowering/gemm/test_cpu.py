@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,55 +12,18 @@ from hypothesis import strategies as st
 from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
 from lithify.lang.errors import RewriteFailed
-from lithify.lang.module import Elaborated, read_text
-from lithify.lang.scalars import f32
-from lithify.lang.types import array
+from lithify.lang.module import Elaborated
 from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters, Space
 from lithify.machine import DeviceModel, host
 from lithify.targets.cpu import CpuTarget
+from tests.lowering.gemm.programs import FORMS, by_name, program_of
 
 # A machine whose vectors are short, so that small matrices have whole tiles and parts of tiles.
 MODEL = replace(host(), vector_bytes=8, cores=2)
 TARGET = CpuTarget()
-
-FORMS = {
-    "plain": "a b . map (λ row . map (λ col . dot row col) (transpose b)) a",
-    "left transposed": "a b . map (λ row . map (λ col . dot row col) (transpose b)) (transpose a)",
-    "right transposed": "a b . map (λ row . map (λ col . dot row col) b) a",
-    "epilogue": "a b c . map (λ (r, s) . map (λ (q, x) . max 0 (2 * dot r q + x)) (zip (transpose b) s)) (zip a c)",
-    "bias": "a b c . map (λ row . map (λ (col, x) . dot row col + x) (zip (transpose b) c)) a",
-    "swapped pairs": "a b . map (λ row . map (λ col . dot col row) (transpose b)) a",
-    "batched": "a b . map (λ (p, q) . map (λ row . map (λ col . dot row col) (transpose q)) p) (zip a b)",
-}
-
-
-def _program(form: str, m: int, n: int, k: int, seed: int = 0) -> tuple[Elaborated, list[np.ndarray], np.ndarray]:
-    """A form at a size, arguments for it (small integers, so that any order of summation is exact), and the result."""
-    rng = np.random.default_rng(seed)
-
-    def some(*shape: int) -> np.ndarray:
-        return rng.integers(-4, 5, shape).astype(np.float32)
-
-    a, b = some(m, k), some(k, n)
-    arguments, result = [a, b], a @ b
-    if form == "left transposed":
-        arguments = [np.ascontiguousarray(a.T), b]
-    elif form == "right transposed":
-        arguments = [a, np.ascontiguousarray(b.T)]
-    elif form == "epilogue":
-        c = some(m, n)
-        arguments, result = [a, b, c], np.maximum(0, 2 * result + c)
-    elif form == "bias":
-        c = some(n)
-        arguments, result = [a, b, c], result + c
-    elif form == "batched":
-        a, b = some(3, m, k), some(3, k, n)
-        arguments, result = [a, b], a @ b
-    definition = read_text(f"x = λ {FORMS[form]}")["x"]
-    return definition.elaborate([array(*x.shape, f32) for x in arguments]), arguments, result
 
 
 def _space(program: Elaborated, model: DeviceModel = MODEL) -> Space:
@@ -70,10 +32,6 @@ def _space(program: Elaborated, model: DeviceModel = MODEL) -> Space:
     space = found[0].space(found[1], model)
     assert space is not None
     return space
-
-
-def _named(program: Elaborated, arguments: list[np.ndarray]) -> dict[str, Any]:
-    return dict(zip([name for name, _ in program.parameters], arguments, strict=True))
 
 
 CHOICES = {
@@ -87,7 +45,7 @@ CHOICES = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_step(form: str, choice: str) -> None:
-    program, arguments, expected = _program(form, 7, 6, 3)
+    program, arguments, expected = program_of(form, 7, 6, 3)
     tiles = {"mPerBlock": 4, "nPerBlock": 4, "mPerThread": 2, "nPerThread": 2}
     space = _space(program)
     for parallel in space.choices["parallel"]:
@@ -97,7 +55,7 @@ def test_every_step(form: str, choice: str) -> None:
             continue
         lowered = lower(program.term, MODEL, parameters=parameters, check=True)
         kernels = translate(lowered.term, program.parameters, device=MODEL)
-        (result,) = run(kernels, _named(program, arguments))
+        (result,) = run(kernels, by_name(program, arguments))
         np.testing.assert_array_equal(result, expected)
 
 
@@ -108,7 +66,7 @@ def test_every_step(form: str, choice: str) -> None:
 )
 @settings(max_examples=25, deadline=None)
 def test_any_parameters_compiled(form: str, sizes: tuple[int, int, int], seed: int) -> None:
-    program, arguments, expected = _program(form, *sizes, seed)
+    program, arguments, expected = program_of(form, *sizes, seed)
     space, rng = _space(program), np.random.default_rng(seed)
     while True:
         drawn = {name: values[rng.integers(len(values))] for name, values in space.choices.items()}
@@ -124,7 +82,7 @@ def test_any_parameters_compiled(form: str, sizes: tuple[int, int, int], seed: i
 @pytest.mark.parametrize("sizes", [(1, 5, 1), (1, 1, 1), (7, 7, 7), (2, 33, 1), (17, 2, 40), (33, 65, 17), (5, 1, 9)])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_default(form: str, sizes: tuple[int, int, int]) -> None:
-    program, arguments, expected = _program(form, *sizes)
+    program, arguments, expected = program_of(form, *sizes)
     kernels = translate(lower(program.term, host()).term, program.parameters, device=host())
     out = np.full(expected.shape, np.nan, np.float32)
     TARGET.compile(kernels)(*arguments, out=out)
@@ -133,7 +91,7 @@ def test_the_default(form: str, sizes: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("sizes", [(0, 4, 3), (4, 0, 3), (4, 3, 0)])
 def test_zero_sizes(sizes: tuple[int, int, int]) -> None:
-    program, arguments, expected = _program("plain", *sizes)
+    program, arguments, expected = program_of("plain", *sizes)
     kernels = translate(lower(program.term, host()).term, program.parameters, device=host())
     out = np.full(expected.shape, np.nan, np.float32)
     TARGET.compile(kernels)(*arguments, out=out)
@@ -141,7 +99,7 @@ def test_zero_sizes(sizes: tuple[int, int, int]) -> None:
 
 
 def test_invalid_parameters_are_refused_with_the_reason() -> None:
-    program, _, _ = _program("plain", 64, 64, 64)
+    program, _, _ = program_of("plain", 64, 64, 64)
     space = _space(program)
     registers = MODEL.registers.per_item
     with pytest.raises(RewriteFailed, match=f"registers.* of {registers}"):
@@ -154,6 +112,6 @@ def test_invalid_parameters_are_refused_with_the_reason() -> None:
 
 def test_the_default_is_valid_and_in_the_space() -> None:
     for sizes in [(2, 2, 1), (7, 7, 7), (64, 1000, 3), (1000, 3, 64), (1024, 1024, 1024)]:
-        program, _, _ = _program("plain", *sizes)
+        program, _, _ = program_of("plain", *sizes)
         space = _space(program, host())
         space.check(space.default)

@@ -6,7 +6,7 @@ or 0 in integers, as wide as what was compared.
 
 from __future__ import annotations
 
-from lithify.arith import Expr, Variable
+from lithify.arith import Expr, Variable, const
 from lithify.kernel.ir import Apply, AtomicUpdate, Choose, Constant, Guard, IndexValue, Load, Store, Value
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS, Scalar, bool_
@@ -19,6 +19,8 @@ from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import BITS, CHOICE, EQUALITY, PLUS, PRIMARY, RELATION, UNARY, Text
 from lithify.targets.cdialect.values import ValuePrinter, store_text
 from lithify.targets.cdialect.walk import depends, subvalues
+
+_FEW_LANES = 4  # so many are stored one by one, without a loop
 
 
 class VectorPrinter:
@@ -56,8 +58,19 @@ class VectorPrinter:
 
     def _divide(self, guard: Guard) -> tuple[Guard, Guard]:
         """The conditions that are the same for all lanes, and the others."""
+        guard = tuple([self._of_all(e) for e in guard])
         common = tuple(e for e in guard if self.lane not in e.variables())
         return common, tuple(e for e in guard if self.lane in e.variables())
+
+    def _of_all(self, condition: Expr) -> Expr:
+        """The condition of the first lane where it holds for all lanes or for none.
+
+        So it is where what it compares are multiples of the width: 4 i + lane < 4 n.
+        """
+        slope, first = condition.coefficient(self.lane), condition.substitute({self.lane: 0})
+        multiple = first + 1 if slope == -1 else first
+        whole = slope in (1, -1) and self.lane not in first.variables() and multiple.alignment % self.width == 0
+        return first if whole else condition
 
     def _assign(self, place: Place, start: int, value: Vector, guard: Guard) -> None:
         name = place.elements(start, self.width, self.forms.components)
@@ -94,11 +107,20 @@ class VectorPrinter:
             self.lines.add(f"if ({everywhere.text}) {{")
             self.lines.add(self._vector_store(place, position, value))
             self.lines.add("} else {")
-        elements = self.lines.in_array(value)
-        with self.lines.loop(guard) as lane:
-            index = self.values.indices.text(position)
-            element = self.lines.element(elements, lane, value)
-            self.lines.add(store_text(self.values, place, index, element))
+        if self.width <= _FEW_LANES and value.scalar is not bool_:
+            name = self.lines.kept(value).text.text
+            for lane in range(self.width):
+                here = {self.lane: const(lane)}
+                with self.lines.under(tuple([e.substitute(here) for e in guard])):
+                    index = self.values.indices.text(position.substitute(here))
+                    element = Text(f"{name}.s{self.forms.components[lane]}")
+                    self.lines.add(store_text(self.values, place, index, element))
+        else:
+            elements = self.lines.in_array(value)
+            with self.lines.loop(guard) as each:
+                index = self.values.indices.text(position)
+                element = self.lines.element(elements, each, value)
+                self.lines.add(store_text(self.values, place, index, element))
         if everywhere is not None:
             self.lines.add("}")
 

@@ -73,7 +73,10 @@ def check(program: Program, arguments: Sequence[Any], options: Sequence[str] = C
 def check_source(
     source: Source, interface: Any, arguments: Sequence[Any], options: Sequence[str] = CHECKS, timeout: float = 120
 ) -> Report:
-    """As `check`, for a text that may have been changed."""
+    """As `check`, for a text that may have been changed.
+
+    Reads of what nothing wrote are left out where oclgrind cannot look for them; the report's options say so.
+    """
     if _SHORTER_VECTOR.search(source.text):
         options = [option for option in options if option != _UNINITIALIZED]
     if not is_available():
@@ -90,6 +93,9 @@ def check_source(
             raise LaunchError(f"oclgrind took more than {timeout} s for {interface.name}",
                               hint="give it smaller sizes") from error  # fmt: skip
         findings = _findings((place / "log").read_text() if (place / "log").exists() else "")
+        if _UNINITIALIZED in options and any("Unsupported instruction" in line for f in findings for line in f.details):
+            others = [option for option in options if option != _UNINITIALIZED]
+            return check_source(source, interface, arguments, others, timeout)
         if not (place / "results").exists():
             if findings:
                 return Report(None, findings, tuple(options))
