@@ -34,22 +34,17 @@ class Region:
 
 def regions(space: Space) -> Iterator[Region]:
     """The regions of a space: each set is in one of them."""
-    yield from _split(space, space.choices)
-
-
-def _split(space: Space, choices: Mapping[str, tuple[Value, ...]]) -> Iterator[Region]:
-    """Ask about the first set of a region; split it by the first parameter that was read and is not fixed."""
-    if not all(choices.values()):
-        return
-    watched = _Watched({name: values[0] for name, values in choices.items()})
-    reason = space.against(watched)
-    open_ = [name for name in watched.read if len(choices[name]) > 1]
-    if not open_:
-        yield Region(choices, reason)
-        return
-    name = open_[0]
-    for value in choices[name]:
-        yield from _split(space, {**choices, name: (value,)})
+    waiting: list[Mapping[str, tuple[Value, ...]]] = [space.choices] if all(space.choices.values()) else []
+    while waiting:
+        choices = waiting.pop()
+        watched = _Watched({name: values[0] for name, values in choices.items()})
+        reason = space.against(watched)
+        for name in watched.read:
+            if len(choices[name]) > 1:  # split it by the first parameter that was read and is not fixed
+                waiting += [{**choices, name: (value,)} for value in reversed(choices[name])]
+                break
+        else:
+            yield Region(choices, reason)
 
 
 class _Watched(Parameters):
@@ -59,20 +54,18 @@ class _Watched(Parameters):
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         super().__init__(values)
-        self.read: list[str] = []
+        self.read: dict[str, None] = {}
 
     def __getitem__(self, name: str) -> Value:
-        if name not in self.read:
-            self.read.append(name)
-        return super().__getitem__(name)
+        self.read[name] = None
+        return self._values[name]
 
     def number(self, name: str) -> int:
-        value = self[name]
-        assert isinstance(value, int)
-        return value
+        self.read[name] = None
+        return super().number(name)
 
     def __iter__(self) -> Iterator[str]:  # whoever asks for the names reads them all
-        self.read += [name for name in super().__iter__() if name not in self.read]
+        self.read |= dict.fromkeys(self._values)
         return super().__iter__()
 
     def __str__(self) -> str:
