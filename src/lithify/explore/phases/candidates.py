@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lithify.explore.candidates import Candidates
+from lithify.explore.candidates import Candidates, Filtered
 from lithify.explore.phases import parameters as points
 from lithify.explore.phases.anatomy import Anatomy, Lengths
 from lithify.explore.phases.funnel import Funnel
@@ -136,6 +136,10 @@ class PhaseCandidates(Candidates):
         if anatomy is None:
             return "not among the programs that the phases found"
         return points.against(anatomy, values, self._limits)
+
+    def filtered(self) -> Filtered:
+        """All keys: the phases have left the others out."""
+        return Filtered((DEFAULT, *self._places), {})
 
     def lower(self, key: str, *, check: bool = False) -> Lowered:
         """The lowered program; with `check`, values are compared at every step (small sizes)."""
