@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import lithify as lf
+from lithify.explore.comparison import relative_difference
 from lithify.lang.errors import LithifyError
 from lithify.lang.scalars import SCALARS, bf16, complex64, f16, f32, f64, i32
 from lithify.lang.types import Tuple, array
 from lithify.program import specialise
-from lithify.explore.comparison import relative_difference
 from lithify.program.check import compare, sample, tolerance_of
 from lithify.program.explain import duration, summary
 from lithify.program.work import bytes_of, work_of

@@ -15,7 +15,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class Record:
     scalars: Mapping[str, str]
     versions: Mapping[str, str]
     date: str
-    derivation: str = field(default="", repr=False)
+    derivation: str = ""
 
     @property
     def gain(self) -> float | None:
