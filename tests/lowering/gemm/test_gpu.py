@@ -15,7 +15,9 @@ from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
 from lithify.kernel.walk import statements
 from lithify.lang.errors import RewriteFailed
-from lithify.lang.module import Elaborated
+from lithify.lang.module import Elaborated, read_text
+from lithify.lang.scalars import Scalar, f16, f32, f64
+from lithify.lang.types import array
 from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
@@ -101,6 +103,20 @@ def _check_compiled(
     out = np.full(expected.shape, np.nan, np.float32)
     executable(*arguments, out=out)
     np.testing.assert_array_equal(out, expected, err_msg=str(parameters))
+
+
+@pytest.mark.parametrize(("scalar", "sums"), [(f16, f32), (f64, f64)], ids=str)
+@pytest.mark.parametrize("sizes", [(18, 17, 9), (20, 36, 8)])
+def test_other_types(opencl_device: Any, scalar: Scalar, sums: Scalar, sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    text = f"a b . map (λ row . map (λ col . dot (map {sums} row) (map {sums} col)) (transpose b)) a"
+    program = read_text(f"x = λ {text}")["x"].elaborate([array(m, k, scalar), array(k, n, scalar)])
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, shape).astype(str(scalar).replace("f", "float")) for shape in ((m, k), (k, n)))
+    kernels = _kernels(program, SMALL.updated(kPerBlock=8) if n > 20 else SMALL)
+    out = np.full((m, n), np.nan, str(sums).replace("f", "float"))
+    OpenCLTarget(opencl_device.platform.name).compile(kernels)(a, b, out=out)
+    np.testing.assert_array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
 
 
 def test_oclgrind_finds_nothing(oclgrind: str) -> None:

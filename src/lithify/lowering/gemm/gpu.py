@@ -25,7 +25,7 @@ from lithify.lowering.tuning import Parameters, Problem
 from lithify.rewrite import Derivation, Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate, loop_of
 from lithify.rules.algorithmic import flatten, let_atom, split_join, split_join_zip
-from lithify.rules.fusion import epilogue_fission
+from lithify.rules.fusion import epilogue_fission, reduce_map_fusion, zip_of_maps
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, coalesce, layout_out, pad_fill_zip
 from lithify.rules.matrix import block_reduction
@@ -61,6 +61,8 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
     vector = {loop: gcd(min(_MOST_LANES, lanes[loop]), thread[loop]) for loop in (m, n)}
     items = {loop: tile[loop] // thread[loop] for loop in (m, n)}
 
+    # What is done to the operands is done where they are multiplied: local memory holds what the heap holds.
+    derivation.apply(repeat(at(loop_of(k, "reduce"), first(reduce_map_fusion, at((2,), zip_of_maps)))))
     batch = list(product.loops.batch)
     while len(batch) > 1:
         derivation.apply(try_(at(batch[-2], layout_out)) >> at(batch[-2], flatten) >> NARROW)
