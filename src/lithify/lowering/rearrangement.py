@@ -65,21 +65,22 @@ def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], widt
     """Loops over the dimensions beside the plane, then tiles."""
     others = [k for k, d in enumerate(dimensions) if d not in plane]
     if not others:
-        return _plane(dimensions[0].length, dimensions[1].length, dimensions[0] is plane[0], width, level)
+        return tiled_copy(dimensions[0].length, dimensions[1].length, dimensions[0] is plane[0], width, level)
     place = max((k for k in others if k < len(_COPIES)), key=lambda k: dimensions[k].length)
     below = _loops(dimensions[:place] + dimensions[place + 1 :], plane, width, SEQ)
     loop, body = _COPIES[place]
     return loop(level) >> at(body, below)
 
 
-def _plane(rows: int, columns: int, reads_rows: bool, width: int, level: Level) -> Strategy:
-    """Tiles of a matrix that is read along its first dimension and written along its second, or the other way round."""
+def tiled_copy(rows: int, columns: int, reads_rows: bool, width: int, level: Level) -> Strategy:
+    """A copy in tiles of a matrix that is read along its first dimension and written along its second, or the other way
+    round (`reads_rows` False). Both sides meet neighbours in memory; what no tile covers is left to copy."""
     if rows % width:
         whole = rows // width * width
-        return copy_parts(whole, level) >> at((0,), _plane(whole, columns, reads_rows, width, level))
+        return copy_parts(whole, level) >> at((0,), tiled_copy(whole, columns, reads_rows, width, level))
     if columns % width:
         whole = columns // width * width
-        return copy_parts_across(whole, level) >> at((0, 0), _plane(whole, rows, not reads_rows, width, level))
+        return copy_parts_across(whole, level) >> at((0, 0), tiled_copy(whole, rows, not reads_rows, width, level))
     tiles_of = copy_tiles if reads_rows else copy_tiles_across
     return tiles_of(level, width, PRIVATE, (UNROLL, VEC))
 

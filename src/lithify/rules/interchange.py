@@ -99,6 +99,22 @@ map_reduce_interchange_right = rule(
     law="map-reduce-interchange where the first array is the same for all: it is shared, not replicated.",
 )
 
+map_reduce_interchange_left_each = rule(
+    "map-reduce-interchange-left-each",
+    """map@m (λa. reduce@k f (z a) (zip (p a) q)) A
+       -> reduce@k (λacc y. map@m (λc. f c.0 (c.1, y.1)) (zip acc y.0)) (map z A) (zip (T (map@m p A)) q)""",
+    examples=[Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. reduce (λs p. s + p.0 * p.1) row[0] (zip row q)) A")],
+    law="map-reduce-interchange-left where each reduction has its own initial value.",
+)
+
+map_reduce_interchange_right_each = rule(
+    "map-reduce-interchange-right-each",
+    """map@m (λa. reduce@k f (z a) (zip q (p a))) A
+       -> reduce@k (λacc y. map@m (λc. f c.0 (y.0, c.1)) (zip acc y.1)) (map z A) (zip q (T (map@m p A)))""",
+    examples=[Example("λ (A : 4.6.f32) (q : 6.f32). map (λrow. reduce (λs p. s + p.0 * p.1) row[0] (zip q row)) A")],
+    law="map-reduce-interchange-right where each reduction has its own initial value.",
+)
+
 map_reduce_interchange_invariant = rule(
     "map-reduce-interchange-invariant",
     """map@m (λa. reduce@k (f a) z xs) A
@@ -118,6 +134,8 @@ map_reduce_interchange_general = rule(
 map_reduce_shared = first(
     map_reduce_interchange_left,
     map_reduce_interchange_right,
+    map_reduce_interchange_left_each,
+    map_reduce_interchange_right_each,
     map_reduce_interchange,
     map_reduce_interchange_invariant,
     map_reduce_interchange_general,

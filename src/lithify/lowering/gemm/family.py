@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import PAR
 from lithify.lang.term import Term
-from lithify.lowering.gemm import cpu, gpu, gpu_space
+from lithify.lowering.gemm import cpu, cpu_space, gpu, gpu_space
 from lithify.lowering.gemm.operands import stored
 from lithify.lowering.gemm.problem import Product, normal_form, problem_of, product_in
 from lithify.lowering.tuning import Family, Parameters, Problem, Space
@@ -33,7 +33,7 @@ class Gemm(Family):
             return None
         if model.kind == "gpu":
             return gpu_space.space(problem, model)
-        return cpu.space(problem, model) if model.has_level(PAR) else None
+        return cpu_space.space(problem, model) if model.has_level(PAR) else None
 
     def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:
         derivation.apply(normal_form())
@@ -41,7 +41,7 @@ class Gemm(Family):
         if model.kind == "gpu":
             gpu.derive(derivation, found, problem, parameters)
         else:
-            cpu.derive(derivation, found, parameters)
+            cpu.derive(derivation, found, parameters, model)
 
     def _product(self, derivation: Derivation) -> Product:
         product = product_in(derivation.term)

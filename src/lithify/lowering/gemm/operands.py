@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lithify.lang.levels import HEAP, PAR, UNROLL, Level
+from lithify.lang.levels import HEAP, UNROLL, Level
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains, subterms
@@ -50,13 +50,17 @@ class Prepared:
 
 
 def dot_products(problem: Problem, model: DeviceModel) -> tuple[InstructionRow, ...]:
-    """The dot products that compute a problem on a device, the one that does most at once first."""
+    """The dot products that compute a problem on a device, the one that does most at once first.
+
+    The left operand needs no packing for those that leave it as it is.
+    """
     scalars = tuple(problem.scalars[name] for name in ("a", "b", "acc"))
     if "-prologue" in problem.line:
         return ()
     signed = scalars == ("i8", "i8", "i32")
     rows = [row for row in rows_for(model) if row.shape[2] > 1 and row.lanes == 1]
-    return tuple(row for row in rows if row.operands == scalars or (signed and row.operands in OFFSET))
+    found = [row for row in rows if row.operands == scalars or (signed and row.operands in OFFSET)]
+    return tuple(sorted(found, key=lambda row: (-row.operations, OFFSET.get(row.operands) == "a")))
 
 
 def chosen(parameters: Parameters) -> InstructionRow | None:
@@ -182,18 +186,15 @@ def _stored_signed(derivation: Derivation, k: str) -> bool:
 
 
 def _sums_before(derivation: Derivation, product: Product, name: str) -> None:
-    """The sums of rows (or columns), which the offset asks for, are computed by all threads before the product."""
+    """The sums of rows (or columns), which the offset asks for, are computed before the product, by loops of their own.
+
+    Their levels are left open, as those of a sum in any program.
+    """
     loops = product.loops
     derivation.apply(at(reduction(name), store_reduce(HEAP)))
     for loop in (loops.n, loops.m, *reversed(loops.batch)):
         derivation.apply(try_(at(loop, hoist(HEAP))) >> try_(at(loop, hoist_expanded(HEAP))) >> NARROW)
     derivation.apply(repeat(topdown(let_atom)))
-    outer, *_ = [loop for loop in (*loops.batch, loops.m, loops.n) if _has(derivation.term, f"{loop}.staged")]
-    derivation.apply(at(f"{outer}.staged", map_level(PAR)))
-
-
-def _has(term: Term, name: str) -> bool:
-    return any(t.kind == "map" and t["name"] == name for t in subterms(term))
 
 
 # ---- in the register tile ------------------------------------------------------------------------------------------

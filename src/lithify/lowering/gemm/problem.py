@@ -159,7 +159,7 @@ def problem_of(product: Product, stored: Product, plain: bool) -> Problem:
     left, right = stored.operands
     body = product.nest[-1].args[0].args[0]
     scalars = {"a": _stored(left), "b": _stored(right), "acc": str(product.reduction.type), "c": str(body.type)}
-    a, b = (_transposed(t) for t in (product.nest[-2], product.nest[-1]))
+    a, b = (goes_over_columns(t) for t in (product.nest[-2], product.nest[-1]))
     sizes = product.sizes
     flags = {"t": scalars["a"], "transA": _flag(a), "transB": _flag(not b)}
     flags |= {name: str(sizes[name]) for name in "gmnk"}
@@ -177,7 +177,7 @@ def _flag(value: bool) -> str:
     return str(value).lower()
 
 
-def _transposed(loop: Term) -> bool:
+def goes_over_columns(loop: Term) -> bool:
     """Does a loop go over the columns of a matrix, as it lies in memory?"""
     xs, transposed = loop.args[1], False
     while True:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from lithify.lang.levels import SEQ, UNROLL, Level, Memory
 from lithify.lang.term import Term, contains
+from lithify.lowering.rearrangement import tiled_copy
 from lithify.rewrite import Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import let_atom, split_join, split_join_zip
 from lithify.rules.fusion import epilogue_fission, zip_unread
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import layout_out
-from lithify.rules.memory import accumulate, accumulate_read, copy_to
+from lithify.rules.lowering import to_memory
 from lithify.rules.matrix import block_reduction
+from lithify.rules.memory import accumulate, accumulate_read, copy_to
 from lithify.rules.parallel import map_level, reduce_level
 
 NARROW = repeat(topdown(zip_unread))
@@ -63,6 +65,15 @@ def block_sums(reduction: str, rows: str, columns: str, size: int, memory: Memor
 def staged(reduction: str, operand: int, memory: Memory, levels: tuple[Level, ...]) -> Strategy:
     """An operand of the reduction (0: what the pairs hold first) is read from a copy in a memory."""
     return at(_loop(reduction, "reduce"), at((2, operand), copy_to(memory, levels)))
+
+
+def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int, int], lanes: int) -> Strategy:
+    """`staged` for an operand whose columns, not its rows, lie in memory one after another: copied in squares.
+
+    `shape` is that of the operand: terms of the sum, and rows or columns of the tile.
+    """
+    copied = tiled_copy(*shape, True, lanes, SEQ) >> to_memory(memory)
+    return at(_loop(reduction, "reduce"), at((2, operand), copied))
 
 
 def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level, *, read: bool) -> Strategy:

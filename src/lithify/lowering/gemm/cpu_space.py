@@ -1,0 +1,243 @@
+"""The parameters of matrix multiplication on CPUs: which there are, what is against a set, what to take unmeasured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lithify.lang.scalars import SCALARS
+from lithify.lowering.gemm.operands import dot_products, unpacked, wants_packing
+from lithify.lowering.tuning import Parameters, Problem, Space, Value
+from lithify.machine import DeviceModel
+
+# Vectors side by side in a register tile: a power of two, so that they are one loop over lanes.
+_VECTORS = (1, 2, 4)
+# Rows of a register tile beyond this many are tried in steps of two.
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
+# Terms of the sum that a block adds up where nothing was measured: a tile reads rows of the left operand as they lie in
+# memory, or columns, each term from another page.
+_SUM_OF_ROWS, _SUM_OF_COLUMNS = 1024, 256
+# Terms of the sum that are tried.
+_SUMMED = (16, 32, 64, 128, 256, 512, 1024, 2048)
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What the choices depend on: lanes and bytes of a vector, vector registers, threads, bytes of the second cache.
+
+    A complex number is two numbers, in two registers.
+    """
+
+    lanes: int
+    vector_bytes: int
+    registers: int
+    threads: int
+    second_cache: int
+
+    @staticmethod
+    def of(problem: Problem, model: DeviceModel) -> _Machine:
+        caches = {c.level: c.bytes // c.shared_by for c in model.caches}
+        sum_ = SCALARS[problem.scalars["acc"]]
+        parts = 2 if sum_.is_complex else 1
+        return _Machine(
+            lanes=model.vector_width(sum_.bits // parts),
+            vector_bytes=model.vector_bytes,
+            registers=model.registers.per_item // parts,
+            threads=model.cores,
+            second_cache=caches.get(2, 8 * caches.get(1, 32 << 10)),
+        )
+
+
+def space(problem: Problem, model: DeviceModel) -> Space:
+    """All parameters for a problem: the register tile, blocks, which operand is packed where, which loop is spread."""
+    machine, sizes = _Machine.of(problem, model), problem.sizes
+    rows = [r for r in _ROWS if r < 2 * sizes["m"]]
+    columns = [c for v in _VECTORS if (c := v * machine.lanes) < 2 * sizes["n"]] or [machine.lanes]
+    instructions = (*[row.name for row in dot_products(problem, model)], "none")
+    choices: dict[str, tuple[Value, ...]] = {
+        "outer": ("m", "n"),
+        "parallel": ("all", "batch") if sizes["g"] > 1 else ("outer",),
+        "mPerBlock": tuple(sorted({b for r in rows for b in _multiples(r, sizes["m"])})),
+        "nPerBlock": tuple(sorted({b for c in columns for b in _multiples(c, sizes["n"])})),
+        "kPerBlock": (*[b for b in _SUMMED if b < sizes["k"]], sizes["k"]),
+        "mPerThread": tuple(rows),
+        "nPerThread": tuple(columns),
+        "packA": ("none", "thread", "heap"),
+        "packB": ("none", "thread", "heap"),
+        "instruction": instructions,
+    }
+
+    def against(p: Parameters) -> str | None:
+        return _against(p, sizes["k"], machine) or unpacked(p, problem)
+
+    return Space(choices, _default(problem, machine, instructions[0]), against)
+
+
+def _multiples(tile: int, size: int) -> list[int]:
+    """Multiples of a tile, in powers of two, up to the first that covers the size, and the one that just does."""
+    whole = _up(size, tile)
+    found = [tile]
+    while found[-1] * 2 < whole:
+        found.append(found[-1] * 2)
+    return [*found, whole]
+
+
+def _against(p: Parameters, k: int, machine: _Machine) -> str | None:
+    """Why a set of parameters is invalid."""
+    if p.number("kPerBlock") < k:
+        if "heap" in (p["packA"], p["packB"]):
+            return "kPerBlock: a block of the sum packs its operands itself, not on the heap"
+        if p["instruction"] != "none":
+            return f"kPerBlock: {p['instruction']} sums all terms at once"
+    inner = "B" if p["outer"] == "m" else "A"
+    if p["parallel"] == "all" and p[f"pack{inner}"] == "heap":
+        return f"pack{inner}=heap: what is packed for all blocks would be packed once for each, parallel=all"
+    rows, vectors = p.number("mPerThread"), -(-p.number("nPerThread") // machine.lanes)
+    needed = rows * vectors + vectors + 1
+    if needed > machine.registers:
+        return f"registers: {rows} x {vectors} + {vectors} + 1 = {needed} vectors of {machine.registers}"
+    for dim in "mn":
+        block, tile = p.number(f"{dim}PerBlock"), p.number(f"{dim}PerThread")
+        if block % tile:
+            return f"{dim}PerThread={tile} does not divide {dim}PerBlock={block}"
+    return None
+
+
+# ---- the choice where nothing was measured -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Which loop is outside, the blocks, and where operands are packed."""
+
+    outer: str
+    m: int
+    n: int
+    k: int
+    pack_a: str
+    pack_b: str
+
+
+def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameters:
+    """The register tile that takes least time, and the blocks that keep what is read again in the second cache."""
+    pack_a, pack_b = wants_packing(problem, instruction)
+    stored = SCALARS[problem.scalars["acc" if instruction == "none" else "b"]].bytes
+    sizes = problem.sizes
+    once = sizes["m"] <= _once(machine) and sizes["n"] * sizes["k"] * stored > machine.second_cache // 2
+    rows, columns = _register_tile(sizes["m"], sizes["n"], sizes["k"], machine, widest=once)
+    by_batch = sizes["g"] >= 2 * machine.threads
+    wide = not by_batch and sizes["n"] >= 2 * machine.threads * columns
+    if pack_a or pack_b:
+        blocks = _packed(problem, rows, columns, stored, machine, pack_a, pack_b)
+    elif once:
+        blocks = _read_once(problem, rows, columns, machine)
+    else:
+        blocks = _read_again(problem, rows, columns, machine, wide=wide or sizes["m"] <= 2 * rows)
+    return Parameters(
+        {
+            "outer": blocks.outer,
+            "parallel": "outer" if sizes["g"] == 1 else "batch" if by_batch else "all",
+            "mPerBlock": blocks.m,
+            "nPerBlock": blocks.n,
+            "kPerBlock": blocks.k,
+            "mPerThread": rows,
+            "nPerThread": columns,
+            "packA": blocks.pack_a,
+            "packB": blocks.pack_b,
+            "instruction": instruction,
+        }
+    )
+
+
+def _once(machine: _Machine) -> int:
+    """So few rows that the right operand is read but once or twice: memory is what limits such products."""
+    return machine.registers // 2
+
+
+def _along_rows(problem: Problem, operand: str) -> bool:
+    """Do the elements that a tile takes of an operand at once follow one another in memory?"""
+    return f"-trans{operand} {'true' if operand == 'A' else 'false'}" in problem.line
+
+
+def _read_once(problem: Problem, rows: int, columns: int, machine: _Machine) -> _Blocks:
+    """Blocks of the sum, so that the right operand is read along its rows, as it lies in memory."""
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    straight = _along_rows(problem, "B")
+    n_block = _share(n, columns, 4 * machine.threads, n)
+    return _Blocks("n", _up(m, rows), n_block, _even(k, 128), "none", "none" if straight else "thread")
+
+
+def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *, wide: bool) -> _Blocks:
+    """A block of the right operand that stays in the second cache while all rows pass by.
+
+    It is packed by the thread that needs it, unless all of the operand stays there as it lies in memory.
+    """
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    element, half = SCALARS[problem.scalars["acc"]].bytes, machine.second_cache // 2
+    pieces = 4 * machine.threads
+    if n * k * element <= half and _along_rows(problem, "B"):
+        if wide and m < pieces * rows:
+            return _Blocks("n", _up(m, rows), _share(n, columns, pieces, n), k, "none", "none")
+        return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
+    k_block = _even(k, _SUM_OF_COLUMNS if _along_rows(problem, "A") else _SUM_OF_ROWS)
+    if wide:
+        most = max(columns, half // (k_block * element))
+        return _Blocks("n", _up(m, rows), _share(n, columns, pieces, most), k_block, "none", "thread")
+    m_block = _share(m, rows, pieces, m)
+    if _along_rows(problem, "B"):
+        return _Blocks("m", m_block, _up(n, columns), k_block, "none", "none")
+    pack_b = "heap" if problem.sizes["g"] == 1 else "thread"
+    return _Blocks("m", m_block, _up(n, columns), k, "none", pack_b)
+
+
+def _packed(
+    problem: Problem, rows: int, columns: int, stored: int, machine: _Machine, pack_a: bool, pack_b: bool
+) -> _Blocks:
+    """Operands that must be packed, because an instruction or a conversion wants it."""
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    most = max(columns, machine.second_cache // 2 // (k * stored))
+    n_block = _share(n, columns, 4 * machine.threads, most)
+    straight = _along_rows(problem, "B") and not pack_b
+    return _Blocks("n", _up(m, rows), n_block, k, "thread" if pack_a else "none", "none" if straight else "thread")
+
+
+def _register_tile(m: int, n: int, k: int, machine: _Machine, *, widest: bool) -> tuple[int, int]:
+    """Rows and columns of the register tile that takes least time for the whole result.
+
+    `widest`: as many vectors side by side as there are choices for, so that much is read from one row at a time.
+    """
+    vectors = [v for v in _VECTORS if v == 1 or (v - 1) * machine.lanes < n]
+    tiles = [
+        (rows, v * machine.lanes)
+        for v in (vectors[-1:] if widest else vectors)
+        for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
+    ]
+    return min(tiles, key=lambda tile: _tile_time(m, n, k, tile, machine))
+
+
+def _tile_time(m: int, n: int, k: int, tile: tuple[int, int], machine: _Machine) -> float:
+    """Cycles for the whole result in tiles, the parts of tiles outside of it included.
+
+    In a cycle two multiply-adds start, which take four; two loads do, of which a broadcast is one; and 32 bytes come
+    from the second cache. Loads cost a little even where they are not what limits. A tile's accumulators are set and
+    stored besides.
+    """
+    rows, columns = tile
+    vectors = columns // machine.lanes
+    element = machine.vector_bytes / machine.lanes
+    step = max(rows * vectors / 2, (rows + vectors) / 2, 4.0, (rows + columns) * element / 32) + (rows + vectors) / 10
+    return -(-m // rows) * -(-n // columns) * (k * step + 2 * rows * vectors + 20)
+
+
+def _share(size: int, tile: int, pieces: int, most: int) -> int:
+    """A multiple of the tile, at most `most`, that cuts a size in at least so many equal pieces if it can."""
+    count = max(-(-size // most), min(pieces, -(-size // tile)))
+    return min(max(tile, _up(-(-size // count), tile)), _up(size, tile))
+
+
+def _even(size: int, most: int) -> int:
+    """Equal parts of at most `most`."""
+    return -(-size // -(-size // most))
+
+
+def _up(size: int, tile: int) -> int:
+    return -(-size // tile) * tile
