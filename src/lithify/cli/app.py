@@ -13,6 +13,7 @@ from lithify.cli.options import (
     ProblemLine,
     RecordDevice,
     Reference,
+    SearchName,
     Seed,
     Sizes,
     StrategyName,
@@ -182,13 +183,28 @@ def bench(
 
 
 @app.command()
+def explain(
+    program: Reference,
+    arg: Arguments = None,
+    size: Sizes = None,
+    device: DeviceName = None,
+    strategy: StrategyName = None,
+    seed: Seed = 0,
+) -> None:
+    """Say how good a program's kernels are, what binds them, and why they won."""
+    from lithify.cli.explain import explain_program
+
+    explain_program(program, arg or [], size or [], device, strategy, seed)
+
+
+@app.command()
 def tune(
     program: Reference,
     arg: Arguments = None,
     size: Sizes = None,
     device: DeviceName = None,
     budget: Budget = "30s",
-    search: Annotated[str, typer.Option("--search", help="model (few measurements), random, exhaustive")] = "model",
+    search: SearchName = "model",
     seed: Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="forget what was measured of this problem before")] = False,
 ) -> int:
@@ -205,7 +221,7 @@ def explore(
     size: Sizes = None,
     device: DeviceName = None,
     budget: Budget = "60s",
-    search: Annotated[str, typer.Option("--search", help="model (few measurements), random, exhaustive")] = "model",
+    search: SearchName = "model",
     seed: Seed = 0,
     rules: Annotated[
         Optional[int],  # noqa: UP045

@@ -34,3 +34,6 @@ RecordDevice = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--device", "-d", metavar="DEVICE", help="a device of this machine, or its name in the list"),
 ]
+SearchName = Annotated[
+    str, typer.Option("--search", metavar="NAME", help="model (few measurements), random, exhaustive")
+]
