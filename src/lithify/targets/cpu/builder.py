@@ -140,7 +140,7 @@ class Value:
     def resized(self, kind: str, signed: bool = True) -> Value:
         """An integer as an integer of another width."""
         old, new = int(self.kind[1:]), int(kind[1:])
-        return self.cast("trunc" if new < old else "sext" if signed else "zext", kind)
+        return self if old == new else self.cast("trunc" if new < old else "sext" if signed else "zext", kind)
 
 
 def type_text(kind: str, lanes: int) -> str:

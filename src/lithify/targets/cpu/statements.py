@@ -250,9 +250,38 @@ class StatementEmitter(Emitter):
                 past, self.streams = ", !nontemporal !0", True
             self.line(f"store {whole.typed}, {address.typed}, align {align}{past}")
             return
+        if not whole.is_float:
+            mask = self._opaque(mask)
         name = f"@llvm.masked.store.{suffix(whole.kind, whole.lanes)}.p0"
         self.declare(f"declare void {name}({whole.type}, ptr, {mask.type})")
         self.line(f"call void {name}({whole.typed}, ptr align {align} {address.text}, {mask.typed})")
+
+    def _opaque(self, mask: Value) -> Value:
+        """The mask, such that LLVM does not know its value.
+
+        LLVM 22 makes a masked store of truncated integers whose mask is constant and holds for one lane a plain store
+        of that lane, of the integer before the truncation: it writes beyond the element. (An empty piece of assembly
+        hides the value and costs nothing by itself.)
+        """
+        lanes = mask.lanes
+        part = min(lanes & -lanes, 64) if lanes > 64 else lanes
+        wide = "i32" if part <= 32 else "i64"
+        pieces = []
+        for start in range(0, lanes, part):
+            piece = mask if part == lanes else self.shuffle(mask, range(start, start + part))
+            bits = Value(self, f"i{part}", 0, self.emit(f"bitcast {piece.typed} to i{part}")).resized(wide, False)
+            hidden = Value(self, wide, 0, self.emit(f'call {wide} asm "", "=r,0"({bits.typed})'))
+            pieces.append(self.emit(f"bitcast {hidden.resized(f'i{part}', False).typed} to {piece.type}"))
+        if part == lanes:
+            return Value(self, "i1", lanes, pieces[0])
+        small, whole = suffix("i1", part), suffix("i1", lanes)
+        name = f"@llvm.vector.insert.{whole}.{small}"
+        self.declare(f"declare {mask.type} {name}({mask.type}, <{part} x i1>, i64)")
+        text = "poison"
+        for number, piece_text in enumerate(pieces):
+            operands = f"{mask.type} {text}, <{part} x i1> {piece_text}, i64 {number * part}"
+            text = self.emit(f"call {mask.type} {name}({operands})")
+        return Value(self, "i1", lanes, text)
 
     def _neighbours(self, block: ir.Block, position: int) -> list[ir.Store]:
         """Statements from a position on that store 2, 4, 8 or 16 neighbours, as many apart from lane to lane; or none.
