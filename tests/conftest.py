@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What was tuned on the machine that runs the suite is no part of what is tested.
+os.environ["LITHIFY_RECORDS"] = ""
+
 _HOW_TO_INSTALL = "run `make opencl`, or on Debian and Ubuntu: apt-get install pocl-opencl-icd oclgrind"
 
 # `ci` is the default: new examples at every run, each failure printed so that it can be replayed.

@@ -8,7 +8,7 @@ In README.md, CONTRIBUTING.md and docs/**/*.md the blocks of a page are run in o
 * ```` ```console ````: each line `$ lithify ...` is run; the lines below it, if any, are what it prints.
 
 In expected output `...` stands for anything, and runs of blanks do not matter. ```` ```python no-run ```` is only
-shown.
+shown. A page has tuning records of its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def blocks(page: str) -> list[Block]:
 
 def output(command: list[str], folder: Path) -> str:
     """What a command prints; fails the test, with what it said, where it does not succeed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LITHIFY_RECORDS": str(folder / "records.sqlite")}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
     )

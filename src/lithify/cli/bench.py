@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lithify.cli.console import note, out, working
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_sizes, read_values
 from lithify.cli.programs import find_program
 from lithify.lang.errors import LithifyError
 
@@ -32,7 +32,7 @@ def bench_program(
     program: Program = find_program(reference).by(strategy)
     targets = [program.on(name) for name in devices]
     fixed = read_sizes(sizes)
-    values = read_arguments(program, arguments, seed)
+    values = read_values(program, arguments, fixed, seed)
     found: list[Explanation] = []
     for each in targets:
         with working(f"{each.name} on {each.device}"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lithify.cli.console import err, note, out
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_sizes, read_types
 from lithify.cli.main import INTERRUPTED
 from lithify.cli.programs import find_program
 from lithify.cli.tune import print_outcome, progressing
@@ -46,9 +46,7 @@ def explore_program(
     if device is not None:
         program = program.on(device)
     fixed = read_sizes(sizes)
-    given: Sequence[Any] = read_arguments(program, arguments, seed, types=True) if arguments else ()
-    if not arguments and program.annotated:
-        given = program.types(sizes=fixed)[0]
+    given = read_types(program, arguments, fixed, seed)
     specialisation = program.specialise(*given, sizes=fixed)
     elaborated = specialisation.elaborated
     if enumerate_only:

@@ -64,6 +64,27 @@ def read_arguments(program: Program, written: Sequence[str], seed: int, *, types
     return _complete(program, in_order, by_name)
 
 
+def read_types(program: Program, written: Sequence[str], sizes: dict[str, int], seed: int) -> tuple[Any, ...]:
+    """The arguments of a call, or types in their place; none need to be written where the program says all types."""
+    if written or not program.annotated:
+        return read_arguments(program, written, seed, types=True)
+    return program.types(sizes=sizes)[0]
+
+
+def read_values(program: Program, written: Sequence[str], sizes: dict[str, int], seed: int) -> tuple[Any, ...]:
+    """The arguments of a call; random ones where none are written and the program says all types, with their sizes."""
+    from numpy.random import default_rng
+
+    from lithify.lang.types import sizes_in
+    from lithify.program.check import sample
+
+    types = program.types(sizes=sizes)[0] if not written and program.annotated else ()
+    if not types or any(size.constant is None for type_ in types for size in sizes_in(type_)):
+        return read_arguments(program, written, seed)
+    random = default_rng(seed)
+    return tuple([sample(type_, random) for type_ in types])
+
+
 def _complete(program: Program, in_order: list[Any], by_name: dict[str, Any]) -> tuple[Any, ...]:
     names = program.parameters
     takes = f"{program.name} takes {', '.join(names)}" if names else f"the parameters of {program.name} have no names"

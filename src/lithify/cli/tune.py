@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lithify.cli.console import err, note, out, working
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_sizes, read_types
 from lithify.cli.main import INTERRUPTED
 from lithify.cli.programs import find_program
 
@@ -39,9 +39,7 @@ def tune_program(
     if device is not None:
         program = program.on(device)
     fixed = read_sizes(sizes)
-    given: Sequence[Any] = read_arguments(program, arguments, seed, types=True) if arguments else ()
-    if not arguments and program.annotated:
-        given = program.types(sizes=fixed)[0]
+    given = read_types(program, arguments, fixed, seed)
     specialisation = program.specialise(*given, sizes=fixed)
     with working(f"looking at {program.name}"):
         candidates = candidates_of(specialisation)

@@ -1,0 +1,140 @@
+"""`lithify tune` and `lithify records`, as they are used."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lithify.explore.records import RECORDS, Records
+from tests.cli.conftest import Command
+
+LINE = "gemm -t f32 -m 64 -n 48 -k 32"
+NAME = "gemm -t f32 -transA false -transB false -g 1 -m 64 -n 48 -k 32"
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+@pytest.fixture(autouse=True)
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "records.sqlite"
+    monkeypatch.setenv("LITHIFY_RECORDS", str(path))
+    return path
+
+
+def test_tuning_and_its_records(lithify: Command, tmp_path: Path, records: Path) -> None:
+    empty = lithify("records", "list")
+    assert (empty.code, empty.out) == (0, "")
+    assert "there are no records" in empty.err
+    done = lithify("tune", LINE, "--budget", "3", "--search", "random")
+    assert done.code == 0, done.err
+    rows = dict(line.split("  ", 1) for line in done.out.splitlines() if not line.startswith(" "))
+    assert rows["problem"].strip() == NAME
+    assert rows["measured"].strip().startswith("3 in ")
+    assert {"device", "candidates", "best", "time", "default", "share of the bound"} <= rows.keys()
+    assert "search 1/" in done.err
+    best = lithify("records", "best", LINE)
+    assert best.out.strip() == rows["best"].strip()
+    assert NAME in lithify("records", "list", "--family", "gemm", "--device", "cpu").out
+    assert lithify("records", "list", "--family", "conv").out == ""
+    shown = lithify("records", "show", NAME)
+    assert f"best      {best.out.strip()}" in shown.out
+    derivation = lithify("records", "show", LINE, "--derivation")
+    assert json.loads(derivation.out)["steps"]
+    (tmp_path / "derivation.json").write_text(derivation.out)
+    replayed = lithify("derive", LINE, "--replay", "derivation.json")
+    assert replayed.code == 0, replayed.err
+    exported = lithify("records", "export", "all.jsonl")
+    assert "1 records" in exported.err
+    RECORDS.close()
+    records.unlink()
+    merged = lithify("records", "merge", "all.jsonl")
+    assert merged.out == "all.jsonl: 1 of 1 records taken over\n"
+    assert lithify("records", "best", LINE).out == best.out
+    assert lithify("records", "merge", "all.jsonl").out == "all.jsonl: 0 of 1 records taken over\n"
+
+
+def test_tuning_goes_on_and_starts_afresh(lithify: Command) -> None:
+    assert " 2 in " in lithify("tune", LINE, "-b", "2").out
+    again = lithify("tune", LINE, "-b", "3").out
+    assert " 3 in " in again
+    assert "2 of them by earlier searches" in again
+    assert "earlier" not in lithify("tune", LINE, "-b", "2", "--fresh").out
+
+
+def test_a_file_with_arguments(lithify: Command, folder: Path) -> None:
+    (folder / "product.lift").write_text(
+        "product = λ a b . map (λ x . map (λ y . reduce (+) 0 (map (*) (zip x y))) (transpose b)) a\n"
+    )
+    done = lithify("tune", "product.lift", "-a", "32.16.f32", "-a", "random:16x24,f32", "-b", "1")
+    assert done.code == 0, done.err
+    assert "-m 32 -n 24 -k 16" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tune", "gemm -t f32 -m 64 -n 48"), "-k is missing"),
+        (("tune", "gemm -t f32 -m 64 -n 48 -q 3"), "gemm has no flag -q"),
+        (("tune", LINE, "--budget", "soon"), "`soon` is no budget"),
+        (("tune", LINE, "--search", "luck"), "there is no search `luck`"),
+        (("tune", LINE, "--device", "tpu"), "there is no device 'tpu'"),
+        (("tune", "total.lift", "-a", "100.f32"), "total is of no family of programs that is tuned"),
+        (("tune", "total.lift"), "no argument is given for xs"),
+        (("records", "show", LINE), f"there is no record of `{LINE}`"),
+        (("records", "best", "gemm -t f32"), "-m is missing"),
+        (("records", "export", "x.jsonl"), "there are no records to export"),
+        (("records", "merge", "notes.txt"), "this is no tuning record"),
+        (("records", "merge", "missing.jsonl"), "missing.jsonl cannot be read"),
+        (("records", "list", "--device", "tpu"), "there is no device 'tpu'"),
+    ],
+)
+def test_bad_input(lithify: Command, arguments: tuple[str, ...], said: str) -> None:
+    outcome = lithify(*arguments)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+
+
+def test_the_place_in_a_problem_line_is_shown(lithify: Command) -> None:
+    outcome = lithify("tune", "gemm -t f32 -m 64 -nn 48 -k 3")
+    assert "gemm -t f32 -m 64 -nn 48 -k 3\n                  ^" in outcome.err
+
+
+def test_problem_lines_are_programs(lithify: Command) -> None:
+    assert lithify("check", LINE).out == "gemm : 64.32.f32 -> 32.48.f32 -> 64.48.f32\n"
+    assert lithify("run", LINE, "-a", "ones:64x32,f32", "-a", "ones:32x48,f32", "-o", "c.npy").code == 0
+
+
+def test_an_interrupt_keeps_what_was_measured(folder: Path, records: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-m", "lithify.cli", "tune", LINE, "--budget", "60s"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as tuning:
+        kept = Records(records)
+        end = time.monotonic() + 30
+        while time.monotonic() < end and not _measured(kept):
+            time.sleep(0.05)
+        tuning.send_signal(signal.SIGINT)
+        out, err = tuning.communicate(timeout=30)
+    assert tuning.returncode == 130, err
+    assert "interrupted: the same command goes on" in out
+    assert "Traceback" not in err
+    assert len(kept.all()) == 1
+
+
+def _measured(kept: Records) -> bool:
+    return bool(kept._all("SELECT candidate FROM measurements"))
+
+
+def test_bench_makes_the_data_of_a_problem_line(lithify: Command) -> None:
+    outcome = lithify("bench", LINE)
+    assert outcome.code == 0, outcome.err
+    assert "reference evaluator" in outcome.out
