@@ -12,7 +12,7 @@ from typing import Any
 
 from lithify.arith import Expr, as_expr, ceil_div, maximum, proves, proves_divisible, proves_equal
 from lithify.lang.algebra import Algebra, algebra_of
-from lithify.lang.build import const
+from lithify.lang.build import const, replicate, tuple_
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import reverse, stride
 from lithify.lang.levels import Level, LevelKind
@@ -272,6 +272,25 @@ def _zero(name: str, like: str) -> Check:
     return check
 
 
+def _zeros(name: str, array: str) -> Check:
+    """`zeros o xs`: o is the element of xs's type that consists of zeros; binds o if the left side does not."""
+
+    def check(bindings: Bindings, context: Context) -> str | None:
+        del context
+        zero = _zero_of(_array(bindings[array]).element)
+        return None if bindings.setdefault(name, zero) is zero else f"{bindings[name]} is not zero"
+
+    return check
+
+
+def _zero_of(type_: Type) -> Term:
+    if isinstance(type_, Array):
+        return replicate(type_.size, _zero_of(type_.element))
+    if isinstance(type_, Tuple):
+        return tuple_(*map(_zero_of, type_.items))
+    return const(0, type_)
+
+
 def _may_enclose(level: str, function: str) -> Check:
     """`level may enclose f`: on the machine of the context if one is given, else what no machine allows is refused."""
 
@@ -297,6 +316,7 @@ _RELATIONS: dict[str, Callable[[str, str], Check]] = {
     "ignored": _ignored,
     "inverse": _inverses,
     "zero": _zero,
+    "zeros": _zeros,
 }
 
 

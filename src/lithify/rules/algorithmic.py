@@ -32,6 +32,27 @@ split_join_zip = rule(
     law="split-join for pairs: the blocks of both arrays, so that each stays by itself.",
 )
 
+split_join_zeros = rule(
+    "split-join-zeros",
+    """map@a f xs -> take (length xs) (join (map@a.block (map@a.tile f)
+                                            (split n (pad 0 (-length xs % n) (fill o) xs))))""",
+    parameters="n",
+    when=["n >= 1", "zeros o xs"],
+    examples=[Example("λ (xs : 7.f32). map (λx. x * 2) xs", (4,))],
+    law="""split-join whose last block is filled up with zeros: what f makes of them is dropped. Vectors read them under
+    a mask, where copies of the last element would be gathered.""",
+)
+
+split_join_zeros_zip = rule(
+    "split-join-zeros-zip",
+    """map@a f (zip xs ys) -> take (length xs) (join (map@a.block (λq. map@a.tile f (zip q.0 q.1))
+        (zip (split n (pad 0 (-length xs % n) (fill o) xs)) (split n (pad 0 (-length xs % n) (fill z) ys)))))""",
+    parameters="n",
+    when=["n >= 1", "zeros o xs", "zeros z ys"],
+    examples=[Example("λ (xs : 7.f32) (ys : 7.f32). map (*) (zip xs ys)", (4,))],
+    law="split-join-zeros for pairs: the blocks of both arrays, so that each stays by itself.",
+)
+
 split_loop = rule(
     "split-loop",
     """map[l]@a f xs -> take (length xs) (join (map[outer]@a.block (map[inner]@a.tile f)

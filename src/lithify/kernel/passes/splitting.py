@@ -54,12 +54,12 @@ def _loop(loop: ir.Loop) -> ir.Block:
 
 
 def _part(loop: ir.Loop, first: int, final: int, deep: bool) -> ir.Block:
-    """The iterations first .. final, with a variable of that range."""
+    """Iterations first .. final, with a variable of that range. Loops inside one iteration, or if `deep`, are cut."""
     if first > final:
         return ()
     index = var(loop.variable.name, final - first + 1)
     body = Substitution({loop.variable: index + first}).block(loop.body)
-    if deep:
+    if deep or index.constant is not None:
         body = _block(body)
     if index.constant is not None:
         return body
@@ -75,7 +75,7 @@ def _two_versions(loop: ir.Loop, first: int, final: int, last: int) -> ir.Statem
     outside = [i for i in (0, last) if not first <= i <= final]
     others = loop.body
     if len(outside) == 1 and final - first == last - 1:  # one iteration is left: its index is a constant
-        others = Substitution({loop.variable: const(outside[0])}).block(others)
+        others = _block(Substitution({loop.variable: const(outside[0])}).block(others))
     return replace(loop, body=(ir.If(inside, main, others),))
 
 

@@ -51,7 +51,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
 
     if not by_rows:
         derivation.apply(interchange(m))
-    derivation.apply(split(outer, blocks[outer]) >> interchange(f"{outer}.tile"))
+    derivation.apply(split(outer, blocks[outer], lanes=outer == n) >> interchange(f"{outer}.tile"))
     tile = {outer: f"{outer}.tile", inner: inner}
     blocked = [*loops.batch, f"{outer}.block"]
     if parameters["parallel"] == "all":
@@ -61,7 +61,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
             del blocked[-1]
     summed_in_blocks = number("kPerBlock") < product.sizes["k"]
     if blocks[inner] < product.length(inner) or summed_in_blocks:  # a block of sums consists of whole tiles
-        derivation.apply(split(inner, blocks[inner]))
+        derivation.apply(split(inner, blocks[inner], lanes=inner == n))
         tile[inner] = f"{inner}.tile"
         blocked.append(f"{inner}.block")
     rows, columns = tile[m], tile[n]
@@ -72,7 +72,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
         derivation.apply(interchange(columns) >> block_sums(k, rows, columns, number("kPerBlock"), THREAD))
         derivation.apply(interchange(rows))
         k, within = f"{k}.tile", []
-    derivation.apply(split(columns, number("nPerThread")) >> interchange(f"{columns}.tile"))
+    derivation.apply(split(columns, number("nPerThread"), lanes=True) >> interchange(f"{columns}.tile"))
     derivation.apply(split(rows, number("mPerThread")))
     row, column = f"{rows}.tile", f"{columns}.tile"
     derivation.apply(outer_products(row, column))

@@ -229,9 +229,12 @@ def _tile_time(m: int, n: int, k: int, tile: tuple[int, int], machine: _Machine)
 
 
 def _share(size: int, tile: int, pieces: int, most: int) -> int:
-    """A multiple of the tile, at most `most`, that cuts a size in at least so many equal pieces if it can."""
-    count = max(-(-size // most), min(pieces, -(-size // tile)))
-    return min(max(tile, _up(-(-size // count), tile)), _up(size, tile))
+    """A multiple of the tile, at most `most`, that cuts a size in about so many pieces, as equal as they can be."""
+    tiles, limit = -(-size // tile), max(1, most // tile)
+    least = max(-(-tiles // limit), min(tiles, pieces))
+    # of some more pieces, those that leave least of the last one empty
+    count = min(range(least, min(tiles, 2 * least) + 1), key=lambda c: (-(-tiles // c) * c - tiles, c))
+    return -(-tiles // count) * tile
 
 
 def _even(size: int, most: int) -> int:

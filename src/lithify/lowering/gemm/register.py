@@ -7,7 +7,13 @@ from lithify.lang.term import Term, contains
 from lithify.lowering.rearrangement import tiled_copy
 from lithify.rewrite import Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
-from lithify.rules.algorithmic import let_atom, split_join, split_join_zip
+from lithify.rules.algorithmic import (
+    let_atom,
+    split_join,
+    split_join_zeros,
+    split_join_zeros_zip,
+    split_join_zip,
+)
 from lithify.rules.fusion import epilogue_fission, zip_unread
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import layout_out
@@ -20,9 +26,13 @@ NARROW = repeat(topdown(zip_unread))
 """Loops read what they need and nothing beside it: then what is invariant can be seen to be so."""
 
 
-def split(loop: str, size: int) -> Strategy:
-    """A loop in blocks: `loop.block` around `loop.tile`; what is zipped stays apart."""
-    return at(loop, first(split_join_zip(size), split_join(size))) >> NARROW
+def split(loop: str, size: int, *, lanes: bool = False) -> Strategy:
+    """A loop in blocks: `loop.block` around `loop.tile`; what is zipped stays apart.
+
+    Where the loop becomes lanes of vectors, the last block is filled up with zeros, which cost no gathers.
+    """
+    pairs, single = (split_join_zeros_zip, split_join_zeros) if lanes else (split_join_zip, split_join)
+    return at(loop, first(pairs(size), single(size))) >> NARROW
 
 
 def interchange(loop: str) -> Strategy:
