@@ -9,6 +9,7 @@ what becomes of them.
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
@@ -134,6 +135,7 @@ class Worker:
 
 def _serve_fork(here: Connection, there: Connection, serve: Serve) -> None:
     here.close()
+    gc.freeze()  # what the parent has stays: collections need not walk it, which would copy every page of it
     _answer(there, serve)
 
 
