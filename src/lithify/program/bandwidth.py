@@ -1,7 +1,8 @@
-"""What this machine's memory does when nothing else is asked of it, measured: the roof for memory-bound programs.
+"""What this machine does when nothing else is asked of it, measured: the roofs for programs.
 
 Two programs of the language stream arrays much larger than the caches: a sum (reads only) and a scaling (reads and
-writes). The bound is the better of the two; bytes are counted as the program reads and writes them.
+writes). The bound is the better of the two; bytes are counted as the program reads and writes them. A third keeps the
+arithmetic units of a CPU busy: as many independent chains of multiplications and additions as they need, in registers.
 """
 
 from __future__ import annotations
@@ -19,11 +20,20 @@ _STREAMS = "total = λ xs. reduce (+) 0 xs\nscaled = λ xs. map (λ x. x * 2) xs
 _BYTES_AN_ELEMENT = {"total": 4, "scaled": 8}
 _CPU_ELEMENTS, _GPU_ELEMENTS = 1 << 25, 1 << 27
 _REPETITIONS = 15
+_CHAINS = """
+chains = λ (xs : p.n.{0}) (a : {0}) (b : {0}) .
+  map[par] (λ row . map[vec] (λ x . x)
+    (reduce[seq, private] (λ acc i . map[vec] (λ x . x * a + b) acc) (map[vec] (λ x . x) row)
+      (generate steps (λ i . i32 i)))) xs
+"""
+# Vectors that are worked on side by side: additions take four cycles, two start in each.
+_VECTORS, _STEPS = 8, 20_000
+_BUSY_TYPES = {"f32": np.float32, "f64": np.float64}
 
 
 @cache
 def measured(device: Device) -> Device:
-    """The device with what was measured now: its streaming bandwidth beyond its caches, and what a launch takes."""
+    """The device with what was measured now: streaming bandwidth beyond its caches, arithmetic, what a launch takes."""
     from lithify.program.module import parse
 
     elements = _GPU_ELEMENTS if device.model.kind == "gpu" else _CPU_ELEMENTS
@@ -36,4 +46,22 @@ def measured(device: Device) -> Device:
         best = max(best, bytes_ * elements / seconds)
     one = np.ones(1, np.float32)
     call = min(streams["scaled"].on(device).specialise(one).compiled.executable.time((one,), _REPETITIONS))
-    return replace(device, model=device.model.with_measured(bandwidths={"heap": best}, launch_seconds=call))
+    model = device.model.with_measured(bandwidths={"heap": best}, arithmetic=_arithmetic(device), launch_seconds=call)
+    return replace(device, model=model)
+
+
+def _arithmetic(device: Device) -> dict[str, float]:
+    """Operations a second by type; none where the device does not run explicit vectors on threads."""
+    from lithify.lang.levels import PAR, VEC
+    from lithify.program.module import parse
+
+    if not (device.model.has_level(PAR) and device.model.has_level(VEC)):
+        return {}
+    found = {}
+    for name, dtype in _BUSY_TYPES.items():
+        shape = (device.model.cores, _VECTORS * device.model.vector_width(8 * np.dtype(dtype).itemsize))
+        arguments = (np.ones(shape, dtype), dtype(0.999), dtype(0.5))
+        program = parse(_CHAINS.format(name), "<arithmetic>")["chains"].on(device)
+        executable = program.specialise(*arguments, sizes={"steps": _STEPS}).compiled.executable
+        found[name] = 2.0 * shape[0] * shape[1] * _STEPS / min(executable.time(arguments, _REPETITIONS))
+    return found

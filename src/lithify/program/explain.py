@@ -51,8 +51,7 @@ class Explanation:
     @property
     def binds(self) -> str:
         """The resource that binds, in words."""
-        name = self.bound.resource
-        return {"heap": "memory bandwidth", "launch": "the cost of a call"}.get(name, f"{name} arithmetic")
+        return {"heap": "memory bandwidth"}.get(self.bound.resource, _resource(self.bound.resource))
 
     def rows(self) -> list[tuple[str, str]]:
         """What there is to say, as pairs of a title and a text."""
@@ -66,6 +65,7 @@ class Explanation:
             ("device", self.device),
             ("moves at least", f"{_amount(self.work.read)}B read, {_amount(self.work.written)}B written"),
             ("operations", operations),
+            *[(f"least time by {_resource(of)}", duration(seconds)) for of, seconds in self.bound.each],
             ("least time", f"{duration(self.bound.seconds)}: {self.binds} binds{peak}"),
             ("time", f"{duration(self.seconds)} in {self.kernels} kernel{'s' if self.kernels != 1 else ''}"),
             ("share of the bound", f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s"),
@@ -136,6 +136,11 @@ def summary(steps: Sequence[str]) -> str:
     if len(runs) > _MOST_RUNS:
         runs = list(Counter(step.partition("(")[0] for step in steps).items())
     return ", ".join(name if count == 1 else f"{name} x {count}" for name, count in runs)
+
+
+def _resource(name: str) -> str:
+    """A resource of the bound in words."""
+    return {"heap": "bytes", "launch": "the cost of a call"}.get(name, f"{name} arithmetic")
 
 
 def duration(seconds: float) -> str:

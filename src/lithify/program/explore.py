@@ -13,6 +13,7 @@ from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
 from lithify.lang.digest import digest
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Problem
+from lithify.program.bandwidth import measured
 from lithify.program.tune import bound_of, task_of
 from lithify.program.work import work_of
 
@@ -65,7 +66,7 @@ def explore(
         Budget.parse(budget) if isinstance(budget, str) else budget,
         search=search_by,
         seed=seed,
-        bound_seconds=bound_of(work, specialisation.device),
+        bound_seconds=bound_of(work, measured(specialisation.device)),
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,

@@ -26,6 +26,7 @@ from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Family
 from lithify.machine import roofline
 from lithify.program.arguments import flatten
+from lithify.program.bandwidth import measured
 from lithify.program.check import sample
 from lithify.program.devices import Device, device
 from lithify.program.work import Work, work_of
@@ -72,7 +73,7 @@ def tune(
         search=search_by,
         seed=seed,
         near=near_keys,
-        bound_seconds=bound_of(work, specialisation.device),
+        bound_seconds=bound_of(work, measured(specialisation.device)),
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,

@@ -23,11 +23,11 @@ class Filter:
 
 # ---- macro rules ---------------------------------------------------------------------------------------------------
 
-RULES = Filter("macro rules", 5, "at most")
+RULES = Filter("macro rules", 4, "at most")
 PROGRAMS = Filter("programs enumerated", 20_000, "at most")
 REPEATED = Filter("a macro rule at parts of one loop", 2, "at most")
 SHORTEST = Filter("iterations of a loop that is cut", 8, "at least")
-DEPTH = Filter("nesting depth", 8, "at most")
+DEPTH = Filter("nesting depth", 7, "at most")
 DISTANCE = Filter("loops between a sum and its summands", 0, "more than the least that any has, by at most")
 BLOCKED = Filter("dimensions that a sum is blocked in, where any is", 2, "at least")
 
