@@ -22,6 +22,7 @@ from lithify.program.arguments import describe, key_of
 from lithify.program.devices import Device, device
 from lithify.program.sources import FunctionSource, Sizes, Source
 from lithify.program.specialise import Run, Specialisation
+from lithify.targets.base import Quick, never
 
 if TYPE_CHECKING:
     from lithify.explore.search import Outcome, Progress
@@ -50,6 +51,7 @@ class Program:
         self.tuning = tuning
         self._device_name = device_name
         self._ready: dict[Hashable, Run] = {}
+        self._quick: Quick = never  # of the run that was used last
         self._specialisations: dict[Hashable, Specialisation] = {}
         self._lock = RLock()
 
@@ -123,9 +125,14 @@ class Program:
         returned if it is given. Raises LithifyError (TypeMismatch, UnboundSize, LaunchError, ..) for what does not fit.
         """
         if not named and not sizes:
+            result = self._quick(arguments, out)
+            if result is not NotImplemented:
+                return result
             run = self._ready.get(tuple([key_of(a) for a in arguments]))
             if run is not None:
-                return run(arguments, out)
+                result = run(arguments, out)
+                self._quick = run.quick
+                return result
         ordered = self._ordered(arguments, named)
         return self._run(ordered, sizes)(ordered, out)
 
@@ -200,6 +207,7 @@ class Program:
         found = tune(self, ordered, sizes=sizes, budget=budget, search_by=search, seed=seed, on_progress=on_progress)
         with self._lock:  # the next call asks the records again
             self._ready.clear()
+            self._quick = never
             self._specialisations.clear()
         if found.interrupted:
             raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import RewriteFailed, TypeMismatch
 from lithify.program.arguments import Described, Structure, flatten, nest, returner, structure_of
 from lithify.program.sources import Sizes, Source
+from lithify.targets.base import Quick, never
 
 if TYPE_CHECKING:
     from lithify.kernel.ir import Program as KernelProgram
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from lithify.program.devices import Device
     from lithify.targets.base import Executable
 
-Run = Callable[[tuple[Any, ...], Any], Any]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -46,21 +46,37 @@ class Compiled:
     result: Structure
 
     def runner(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None = None) -> Run:
-        """The quickest function of (arguments, out) for arguments like these; `sizes` are a symbolic kernel's."""
-        executable, structure = self.executable, self.result
-        convert = returner(flatten(arguments))
-        if convert is None and structure is None and not any(isinstance(a, tuple | list) for a in arguments):
-            return lambda values, out: executable(*values, out=out, sizes=sizes)
+        """What runs it on arguments like these; `sizes` are a symbolic kernel's."""
+        return Run(self, arguments, sizes)
 
-        def run(values: tuple[Any, ...], out: Any) -> Any:
-            given = None if out is None else flatten([out])
-            results = executable(*flatten(values), out=given, sizes=sizes)
-            if out is not None:
-                return out
-            leaves = list(results) if isinstance(results, tuple | list) else [results]
-            return nest(structure, leaves if convert is None else list(map(convert, leaves)))
 
-        return run
+class Run:
+    """A compiled program, for arguments of some kinds: a function of the arguments and of `out` or None.
+
+    `quick` does the same for plain arguments of just these kinds, and returns NotImplemented for all others.
+    """
+
+    def __init__(self, compiled: Compiled, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None) -> None:
+        self._executable, self._structure, self._sizes = compiled.executable, compiled.result, sizes
+        self._convert = returner(flatten(arguments))
+        given_flat = not any(isinstance(a, tuple | list) for a in arguments)
+        structure = compiled.result
+        self._plain = self._convert is None and structure is None and given_flat
+        several = structure is not None and len(structure) > 1 and not any(structure)
+        self._quickly = self._convert is None and given_flat and (structure is None or several) and not sizes
+        self.quick: Quick = never
+
+    def __call__(self, values: tuple[Any, ...], out: Any) -> Any:
+        if self._quickly:
+            self.quick = self._executable.quick(values)
+        if self._plain:
+            return self._executable(*values, out=out, sizes=self._sizes)
+        given = None if out is None else flatten([out])
+        results = self._executable(*flatten(values), out=given, sizes=self._sizes)
+        if out is not None:
+            return out
+        leaves = list(results) if isinstance(results, tuple | list) else [results]
+        return nest(self._structure, leaves if self._convert is None else list(map(self._convert, leaves)))
 
 
 @dataclass(frozen=True)

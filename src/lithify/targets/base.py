@@ -21,6 +21,14 @@ Dim = int | str
 POISON = 0xFF  # bytes of a NaN, whatever the type
 
 
+Quick = Callable[[tuple[Any, ...], Any], Any]
+
+
+def never(_arguments: tuple[Any, ...], _out: Any) -> Any:
+    """The quick call that takes nothing."""
+    return NotImplemented
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter or a result: its name, the name of its scalar type, and its shape.
@@ -115,6 +123,14 @@ class Executable(ABC):
         Returns a new array, a tuple of them where the program has several results, or `out` filled. The arguments are
         never modified. Raises LaunchError for arguments that do not fit.
         """
+
+    def quick(self, arguments: Sequence[Any]) -> Quick:
+        """A quicker call for arguments just like these: a function of the arguments and of `out` or None.
+
+        It returns NotImplemented, without having done anything, for what it does not take: other arrays and numbers
+        than exactly those of these types, and everything that is wrong. It may be `never`.
+        """
+        return never
 
     @abstractmethod
     def time(self, arguments: Sequence[Any], repetitions: int) -> list[float]:

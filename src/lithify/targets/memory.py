@@ -15,7 +15,7 @@ import numpy as np
 
 ALIGNMENT = 64
 _KEPT_BYTES = 1 << 29  # the most that is kept for later calls
-_LEASED_BYTES = 1 << 20  # smaller results are ordinary arrays
+LEASED_BYTES = 1 << 20  # smaller results are ordinary arrays
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -69,7 +69,7 @@ class MemoryPool:
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """A new array of undefined contents, whose memory comes back when the last view of it is gone."""
         size = prod(shape) * dtype.itemsize
-        if size < _LEASED_BYTES:
+        if size < LEASED_BYTES:
             return aligned_empty(shape, dtype)
         return np.asarray(_Lease(self, self.take(size)))[:size].view(dtype).reshape(shape)
 

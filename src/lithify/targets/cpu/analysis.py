@@ -132,14 +132,14 @@ class _Work:
     moved: dict[ir.Buffer, Expr]
 
 
-def work(loop: ir.Loop) -> Expr:
-    """How much a parallel loop has to do: operations plus bytes moved, as `policy` weighs them.
+def work(block: ir.Block) -> Expr:
+    """How much statements have to do: operations plus bytes moved, as `policy` weighs them.
 
-    A form over the variables that are free in the loop. What is read again and again counts once.
+    A form over the variables that are free in them. What is read again and again counts once.
     """
-    inside = uses((loop,)).bound
+    inside = uses(block).bound
     total = _Work(const(0), {})
-    _count_block((loop,), const(1), inside, total)
+    _count_block(block, const(1), inside, total)
     result = total.operations
     for buffer, count in total.moved.items():
         elements = const(1)

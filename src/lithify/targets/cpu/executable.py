@@ -1,4 +1,8 @@
-"""A compiled program on the CPU: fills the frame and makes one native call."""
+"""A compiled program on the CPU: fills the frame and makes one native call.
+
+From the second call on, plain arguments go through `native_call`; what follows here is the way for all others, which
+also says what is wrong with them.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,15 @@ from typing import Any
 
 from lithify.lang.errors import LithifyError
 from lithify.targets.arguments import Arguments, Call
-from lithify.targets.base import POISON, Executable, Interface, size_function
-from lithify.targets.cpu import policy
+from lithify.targets.base import POISON, Executable, Interface, Quick, never, size_function
+from lithify.targets.cpu import native_call, policy
 from lithify.targets.cpu.engine import Library
 from lithify.targets.cpu.frame import POOL, Layout
+from lithify.targets.cpu.native_call import Kinds, Plan
 from lithify.targets.cpu.pool import Pool
 from lithify.targets.memory import MEMORY, Array, address_of
 
-_FORMAT = 1  # of the serialised form
+_FORMAT = 2  # of the serialised form
 
 
 class CpuExecutable(Executable):
@@ -44,6 +49,12 @@ class CpuExecutable(Executable):
         self._streaming = _Entry(streaming) if streaming is not None else None
         self._pool = pool
         self._free: list[_Run] = []
+        self._quick: Quick = never
+        self._usual = native_call.usual_kinds(interface)
+        self._quicks: dict[Kinds, Quick] = {}
+        self._used_pool: Pool | None = None
+        self._called = False
+        self._poisoned = ctypes.c_int64(0)
         sizes = interface.sizes
         self._memory = size_function([b for _, b in (*layout.shared, *layout.threads)], sizes)
         self._work = size_function([layout.work], sizes)
@@ -62,6 +73,10 @@ class CpuExecutable(Executable):
         ]
 
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None) -> Any:
+        if not sizes:
+            result = self._quick(arguments, out)
+            if result is not NotImplemented:
+                return result
         call = self._arguments.check(arguments, sizes)
         results, copies = self._arguments.results(out, call)
         run, block = self._prepare(call, results)
@@ -69,9 +84,22 @@ class CpuExecutable(Executable):
         self._finish(run, block)
         for target, source in copies:
             target[...] = source
+        self._quick = self._quick_for(self._usual)
         if out is not None:
             return out
         return results[0] if len(results) == 1 else tuple(results)
+
+    def quick(self, arguments: Sequence[Any]) -> Quick:
+        kinds = native_call.kinds_of(arguments)
+        return never if kinds is None else self._quick_for(kinds)
+
+    @property
+    def poisoned(self) -> bool:
+        return self._poisoned.value != 0
+
+    @poisoned.setter
+    def poisoned(self, value: bool) -> None:
+        self._poisoned.value = int(value)
 
     def time(self, arguments: Sequence[Any], repetitions: int) -> list[float]:
         """Seconds that each run took, after one that is not counted."""
@@ -148,20 +176,59 @@ class CpuExecutable(Executable):
         return run, self._place_memory(run, call.sizes) if self._has_memory else None
 
     def _place_memory(self, run: _Run, sizes: Mapping[str, int]) -> Array:
-        layout, frame = self._layout, run.frame
-        threads = run.pool.threads if run.pool is not None else 1
-        shared, own = len(layout.shared), [-(-n // policy.ALIGNMENT) * policy.ALIGNMENT for n in self._memory(sizes)]
-        block = MEMORY.take(sum(own[:shared]) + threads * sum(own[shared:]))
+        frame = run.frame
+        total, places = self._places(sizes, run.pool)
+        block = MEMORY.take(total)
         if self.poisoned:
             block.fill(POISON)
-        place = address_of(block)
-        for (slot, _), size in zip(layout.shared, own[:shared], strict=True):
-            frame[slot] = place
-            place += size
-        for (slot, _), size in zip(layout.threads, own[shared:], strict=True):
-            frame[slot], frame[slot + 1] = place, size
-            place += size * threads
+        start = address_of(block)
+        for slot, offset, size in places:
+            frame[slot] = start + offset
+            if size >= 0:
+                frame[slot + 1] = size
         return block
+
+    def _places(self, sizes: Mapping[str, int], pool: Pool | None) -> tuple[int, list[tuple[int, int, int]]]:
+        """The bytes of memory that a call needs, and what goes where: slot, offset, and the size for a thread or -1."""
+        layout, threads = self._layout, pool.threads if pool is not None else 1
+        own = [-(-n // policy.ALIGNMENT) * policy.ALIGNMENT for n in self._memory(sizes)]
+        places, end = [], 0
+        for k, (slot, _) in enumerate((*layout.shared, *layout.threads)):
+            each = k >= len(layout.shared)
+            places.append((slot, end, own[k] if each else -1))
+            end += own[k] * (threads if each else 1)
+        return end, places
+
+    def _quick_for(self, kinds: Kinds) -> Quick:
+        """The native call for arguments of such kinds, which needs a first call, and sizes that are known."""
+        if not self._fixed:
+            return never
+        if not self._called:  # a process that calls once need not load it
+            self._called = True
+            return never
+        if self._used_pool is not None and self._used_pool.closed:  # this is a child of the process that made it
+            self._quicks.clear()
+        found = self._quicks.get(kinds)
+        if found is None:
+            found = self._quicks[kinds] = self._bind(kinds)
+        return found
+
+    def _bind(self, kinds: Kinds) -> Quick:
+        pool = self._used_pool = self._pool() if self._parallel and self._pool is not None else None
+        total, places = self._places({}, pool)
+        plan = Plan(
+            self._plain.address,
+            0 if self._streaming is None else self._streaming.address,
+            0 if pool is None else pool.address,
+            0 if pool is None else pool.entry,
+            ctypes.addressof(self._poisoned),
+            not self._layout.short,
+            total,
+            tuple(places),
+        )
+        return native_call.bind(
+            self.interface, self._layout, plan, kinds, self._plain, self._streaming, pool, self._poisoned
+        )
 
     def _finish(self, run: _Run, block: Array | None) -> None:
         """Keep frame and memory for later calls."""

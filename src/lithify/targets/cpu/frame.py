@@ -18,7 +18,8 @@ class Layout:
 
     `parameters` and `results` are slots of addresses (for scalar parameters: of the value itself). `sizes` are slots
     of the symbolic sizes. `shared` are (slot, bytes) of memory that a call allocates once, `threads` (slot, bytes) of
-    memory that each thread needs, whose size goes to the slot after it. `work` says how much there is to do.
+    memory that each thread needs, whose size goes to the slot after it. `work` says how much there is to do in
+    parallel loops, `short` whether everything together is soon done.
     """
 
     slots: int
@@ -28,3 +29,4 @@ class Layout:
     shared: tuple[tuple[int, Dim], ...]
     threads: tuple[tuple[int, Dim], ...]
     work: Dim
+    short: bool

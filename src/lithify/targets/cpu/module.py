@@ -96,6 +96,7 @@ class _ProgramEmitter:
         self.module.functions.append(
             "\n".join(["define void @lithify_run(ptr %frame) #0 {", "entry:", *driver.lines, "}"])
         )
+        total = work(tuple([s for kernel in program.kernels for s in kernel.body]))
         layout = Layout(
             slots.count,
             parameters,
@@ -104,6 +105,7 @@ class _ProgramEmitter:
             tuple((slots.buffers[b], size_text(bytes_of(b))) for b in self.shared),
             tuple((slots.buffers[b], size_text(bytes_of(b))) for b in self.per_thread),
             self._work_text(),
+            total.constant is not None and total.constant <= policy.SHORT_WORK,
         )
         return self.module.text() + _ATTRIBUTES, layout
 
@@ -196,7 +198,7 @@ class _ProgramEmitter:
         driver = self.driver
         name = self._part(loop.body, loop.variable)
         extent = driver.index(loop.extent)
-        amount = work(loop)
+        amount = work((loop,))
         self.work.append(amount)
         alone = f"call void @{name}(i64 0, i64 {extent.text}, ptr %frame, i64 0)"
         constant = amount.constant

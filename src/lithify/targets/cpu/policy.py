@@ -7,6 +7,9 @@ BYTE_WORK = 1
 # Work for which sleeping workers are woken, even if there was none for a while: waking takes as long as this much work.
 WAKING_WORK = 1 << 22
 
+# Work for which other Python threads are not let run meanwhile.
+SHORT_WORK = 1 << 14
+
 # How long a worker looks for another loop before it sleeps.
 SPIN_NANOSECONDS = 100_000
 
