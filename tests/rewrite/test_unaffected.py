@@ -28,6 +28,16 @@ FOUND = {
     "sum": function(f32, f32, add),
     "product": function(f32, f32, mul),
     "reciprocals of integers": function(i32, i32, lambda a, x: add(a, op("div", const(1, i32), x))),
+    "sum of differences": function(f32, f32, lambda a, x: op("sub", a, op("abs", x))),
+    "bits turned over": function(i32, i32, lambda a, x: op("xor", a, x)),
+    "sum of complex products": function(
+        PAIR,
+        PAIR,
+        lambda a, p: tuple_(
+            op("sub", add(proj(0, a), mul(proj(0, p), proj(0, p))), mul(proj(1, p), proj(1, p))),
+            add(proj(1, a), mul(proj(0, p), proj(1, p))),
+        ),
+    ),
     "largest": function(f32, f32, lambda a, x: op("max", a, x)),
     "sum of absolute values": function(f32, f32, lambda a, x: add(a, op("abs", x))),
     "dot product": function(f32, PAIR, lambda a, p: add(a, mul(proj(0, p), proj(1, p)))),

@@ -11,7 +11,8 @@ from lithify.lang.scalars import SCALARS
 from lithify.targets.cpu.target import CpuTarget
 
 NARROWING = [("i32", "i8"), ("i32", "u8"), ("i32", "i16"), ("i64", "i32"), ("i64", "i8"), ("f32", "bf16"),
-             ("f32", "f16"), ("f32", "i8"), ("f64", "f32"), ("f32", "f8e5m2"), ("i32", "bool"), ("i32", "i32")]  # fmt: skip
+             ("f32", "f16"), ("f32", "i8"), ("f64", "f32"), ("f32", "f8e5m2"),
+             ("i32", "bool"), ("i32", "i32")]  # fmt: skip
 
 
 @pytest.mark.parametrize("lanes", [8, 16, 64, 100, 256])

@@ -145,9 +145,14 @@ def loop_name(term: Term) -> str | None:
 
 
 def describe(path: Path, term: Term) -> str:
-    """A path in words: the patterns passed on the way and the names of loops."""
+    """A path in words: the patterns passed on the way and the names of loops.
+
+    The path may be one in what earlier steps made of the term: then the words end where the term does.
+    """
     words = []
     for index in path:
+        if index >= len(term.args):
+            break
         term = term.args[index]
         if term.kind != "lambda":
             name = loop_name(term)

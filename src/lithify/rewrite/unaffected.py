@@ -13,6 +13,7 @@ from lithify.evaluate import evaluate
 from lithify.lang.algebra import neutral_of
 from lithify.lang.build import const, filled, param, proj, replicate, tuple_
 from lithify.lang.errors import LithifyError
+from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import Term, apply, rebuild
 from lithify.lang.types import Array, Function, Tuple, Type
@@ -96,6 +97,10 @@ def _operator(t: Term) -> Term:
         for value, other in (args, args[::-1]):
             if other is neutral:
                 return value
+    undone = OPERATORS.get(operator.inverse or "")
+    if undone is not None and undone.neutral is not None and isinstance(t.type, Scalar):
+        if args[1] is const(undone.neutral(t.type), t.type):  # a - 0
+            return args[0]
     return t
 
 

@@ -244,7 +244,7 @@ _SIGNED = "λ (xs : 8.i8) (ys : 8.i8). reduce (λs p. s + i32 p.0 * i32 p.1) 0 (
     "offset-signed",
     "reduce (λs p. s + i32 p.0 * i32 p.1) z (zip xs ys) "
     "-> reduce (λs p. s + i32 p.0 * i32 p.1) z (zip xs (map (λy. xor (u8 y) 128) ys)) "
-    "+ -128 * reduce (λs x. s + i32 x) 0 xs, here for i = 1",
+    "+ -128 * reduce (+) 0 (map i32 xs), here for i = 1",
     kinds="reduce",
     parameters="i",
     when=["component i of the pairs is i8"],
@@ -278,10 +278,8 @@ def offset_signed(term: Term, context: Context, i: int) -> Term | None:
     changed = lambda_(i32, lambda_(inner, rebuild(body, leaf)))
     own = element.items[1 - i]
     made = rebuild(other, lambda t, d: bound(d, own) if t is shift(proj(1 - i, variable), d) else None)
-    summed = reduce_(
-        lambda s, x: add(s, apply(lambda_(own, made), x)), const(0, i32), pairs.args[1 - i],
-        name=f"{term['name']}.sum" if term["name"] else None,
-    )  # fmt: skip
+    wide = map_(lambda_(own, made), pairs.args[1 - i], name=term["name"])
+    summed = reduce_(add, const(0, i32), wide, name=f"{term['name']}.sum" if term["name"] else None)
     return add(term.with_args((changed, z, zip_(*arrays))), mul(const(-128, i32), summed))
 
 

@@ -24,11 +24,12 @@ from lithify.lowering.gemm.register import (
     split,
     staged,
     staged_across,
+    step_of,
 )
 from lithify.lowering.needs import has_work
 from lithify.lowering.tuning import Parameters
 from lithify.machine import DeviceModel
-from lithify.rewrite import Derivation, at, repeat, topdown, try_
+from lithify.rewrite import Derivation, at, repeat, seq, topdown, try_
 from lithify.rules.algorithmic import flatten, let_atom
 from lithify.rules.layout import layout_out
 from lithify.rules.memory import hoist, hoist_expanded
@@ -67,15 +68,18 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     rows, columns = tile[m], tile[n]
     if not by_rows:
         derivation.apply(interchange(rows))
-    within = blocked
+    within, blocked_sum = blocked, ""
     if summed_in_blocks:
         derivation.apply(interchange(columns) >> block_sums(k, rows, columns, number("kPerBlock"), THREAD))
-        derivation.apply(interchange(rows))
-        k, within = f"{k}.tile", []
-    derivation.apply(split(columns, number("nPerThread"), lanes=True) >> interchange(f"{columns}.tile"))
-    derivation.apply(split(rows, number("mPerThread")))
+        k, blocked_sum, within = f"{k}.tile", f"{k}.block", []
+        derivation.apply(step_of(blocked_sum, interchange(rows)))
     row, column = f"{rows}.tile", f"{columns}.tile"
-    derivation.apply(outer_products(row, column))
+    in_tiles = seq(
+        split(columns, number("nPerThread"), lanes=True) >> interchange(column),
+        split(rows, number("mPerThread")),
+        outer_products(row, column),
+    )
+    derivation.apply(step_of(blocked_sum, in_tiles) if blocked_sum else in_tiles)
 
     tiles = [f"{columns}.block", f"{rows}.block"]
     around = [*blocked, *tiles]
@@ -84,16 +88,16 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     for name, operand, levels in (("packA", left, (SEQ, UNROLL)), ("packB", 1 - left, (SEQ, VEC))):
         memory = _MEMORIES.get(str(parameters[name]))
         if memory is not None:
-            across = name == "packB" and not prepared.group and not goes_over_columns(product.nest[-1])
+            across = name == "packB" and not prepared.made and not goes_over_columns(product.nest[-1])
             if across and not has_work(product.operands[1]):
-                terms = number("kPerBlock")
-                derivation.apply(staged_across(k, operand, memory, (terms, number("nPerThread")), lanes))
+                shape = (number("kPerBlock"), number("nPerThread"))
+                derivation.apply(staged_across(k, operand, memory, shape, lanes))
             else:
                 derivation.apply(staged(k, operand, memory, (*levels, *prepared.group)))
             _move_out(derivation, memory, around if memory is HEAP else [*within[1:], *tiles])
     if row_of_table is not None:
         derivation.apply(instructions(k, column, row_of_table))
-    derivation.apply(accumulated(k, row, column, PRIVATE, VEC, read=prepared.epilogue))
+    derivation.apply(accumulated(k, row, column, PRIVATE, VEC, read=prepared.epilogue and not blocked_sum))
     for loop in around:
         derivation.apply(at(loop, map_level(PAR if loop == spread else SEQ)))
 

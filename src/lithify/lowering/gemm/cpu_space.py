@@ -197,7 +197,8 @@ def _packed(
     most = max(columns, machine.second_cache // 2 // (k * stored))
     n_block = _share(n, columns, 4 * machine.threads, most)
     straight = _along_rows(problem, "B") and not pack_b
-    return _Blocks("n", _up(m, rows), n_block, k, "thread" if pack_a else "none", "none" if straight else "thread")
+    for_all = "heap" if problem.sizes["g"] == 1 else "thread"
+    return _Blocks("n", _up(m, rows), n_block, k, for_all if pack_a else "none", "none" if straight else "thread")
 
 
 def _register_tile(m: int, n: int, k: int, machine: _Machine, *, widest: bool) -> tuple[int, int]:

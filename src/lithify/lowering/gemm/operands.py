@@ -21,7 +21,7 @@ from lithify.machine import DeviceModel, InstructionRow, instruction, rows_for
 from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, repeat, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import let_atom, split_join_zip
-from lithify.rules.fusion import reduce_map_fusion, zip_of_maps
+from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
 from lithify.rules.instructions import offset_signed, planar_sum, reduce_operand_fission, use_instruction
 from lithify.rules.layout import pad_fill_zip, reduce_split_zip, transpose_map_map
 from lithify.rules.memory import hoist, hoist_expanded, store_reduce
@@ -38,11 +38,12 @@ class Prepared:
     """A product whose operands are as they will be multiplied.
 
     `reduction` is the loop whose steps add products of tiles, `epilogue` says that there is work on its results, and
-    `group` the levels that packing needs for what is inside of a column of a panel.
+    `group` the levels that packing needs for the terms of a step. `made`: packing computes something.
     """
 
     reduction: str
     epilogue: bool
+    made: bool = False
     group: tuple[Level, ...] = ()
 
 
@@ -155,25 +156,28 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
         for i, name in ((left, "packA"), (right, "packB")):
             if parameters[name] != NONE:
                 derivation.apply(try_(at(reduction(k), reduce_operand_fission(i))))
-        return Prepared(k, True)
+        return Prepared(k, True, made=True)
+    if not contains(derivation.term, _is_conversion):
+        return Prepared(k, epilogue)
     derivation.apply(try_(_inside(k)))
     if row is None:
         for i in (left, right):
             derivation.apply(try_(at(reduction(k), reduce_operand_fission(i))))
-        return Prepared(k, epilogue)
+        return Prepared(k, epilogue, made=True)
     if row.operands in OFFSET and _stored_signed(derivation, k):
         derivation.apply(at(reduction(k), offset_signed(right if OFFSET[row.operands] == "b" else left)))
         _sums_before(derivation, product, f"{k}.sum")
         epilogue = True
     derivation.apply(at(reduction(k), split_reduce_any(row.shape[2])))
     derivation.apply(try_(topdown(pad_fill_zip)) >> at(reduction(f"{k}.block"), reduce_split_zip))
-    return Prepared(f"{k}.block", epilogue, (UNROLL,))
+    return Prepared(f"{k}.block", epilogue, made=True, group=(UNROLL,))
 
 
 def _inside(k: str) -> Strategy:
     """Factors are converted where they are multiplied: maps over the operands move into the reduction."""
     fused = repeat(first(at((2,), zip_of_maps), reduce_map_fusion))
-    strategy = repeat(topdown(transpose_map_map)) >> normal_form() >> try_(at(reduction(k), fused))
+    around = repeat(topdown(first(transpose_map_map, zip_of_maps, map_fusion)))
+    strategy = around >> normal_form() >> try_(at(reduction(k), fused))
     strategy.name = "convert-inside"
     return strategy
 

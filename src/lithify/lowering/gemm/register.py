@@ -72,6 +72,11 @@ def block_sums(reduction: str, rows: str, columns: str, size: int, memory: Memor
     )
 
 
+def step_of(reduction: str, strategy: Strategy) -> Strategy:
+    """A strategy for what a reduction does at each step: the work on its results may have loops of the same names."""
+    return at(_loop(reduction, "reduce"), at((0,), strategy))
+
+
 def staged(reduction: str, operand: int, memory: Memory, levels: tuple[Level, ...]) -> Strategy:
     """An operand of the reduction (0: what the pairs hold first) is read from a copy in a memory."""
     return at(_loop(reduction, "reduce"), at((2, operand), copy_to(memory, levels)))
