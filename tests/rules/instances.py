@@ -79,7 +79,7 @@ class Instance:
         """A value of a rule's parameter, by its name."""
         if name in self.rule.defaults:
             return self.rule.defaults[name]
-        if name in ("level", "old", "rest", "rounds") or (
+        if name in ("level", "old", "rest", "rounds", "rows", "columns", "item") or (
             name in ("outer", "inner") and self.rule.name == "split-loop"
         ):
             in_order = self.rule.name.startswith(("reduce", "scan", "accumulate"))

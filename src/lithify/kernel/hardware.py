@@ -19,7 +19,9 @@ from lithify.machine import DeviceModel
 _RANK = {"group": 0, "global": 0, "cluster": 1, "warpgroup": 2, "warp": 3, "lane": 4, "item": 4}
 _WITHIN_ONE_ITEM = ("lane", "item", "global")
 _DEFAULT_WARP = 32  # where no device says otherwise
-_DEFAULT_GROUP = 64  # items of a group along dimension 0 when nothing in the kernel says how many
+# Items of a group along dimension 0 when nothing in the kernel says how many: many for long rows, because starting a
+# group takes as long as a hundred items take to read and write an element.
+_SHORT_GROUP, _LONG_GROUP = 64, 256
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ def _computed(used: dict[Level, list[Expr]], warp_width: int) -> tuple[list[Expr
             size = maximum(size, _largest(warps) * warp_width if warps else const(warp_width))
         items = {0: size}
     dims = 1 + max([*groups, *globals_, *items], default=0)
-    group = [items.get(d) or const(_DEFAULT_GROUP if d == 0 and d in globals_ else 1) for d in range(dims)]
+    group = [items.get(d) or const(_default_group(globals_[d]) if d == 0 and d in globals_ else 1) for d in range(dims)]
     grid = []
     for d in range(dims):
         size = groups.get(d, const(1))
@@ -152,6 +154,11 @@ def _computed(used: dict[Level, list[Expr]], warp_width: int) -> tuple[list[Expr
             size = maximum(size, ceil_div(globals_[d], group[d]))
         grid.append(size)
     return grid, group
+
+
+def _default_group(size: Expr) -> int:
+    """Items of a group for so many iterations along dimension 0."""
+    return _LONG_GROUP if size.lo >= 4 * _LONG_GROUP else _SHORT_GROUP
 
 
 def _indices(

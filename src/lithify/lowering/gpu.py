@@ -8,14 +8,18 @@ sums in local memory. A reduction of everything is made of such rows, and of one
 from __future__ import annotations
 
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
-from lithify.lang.term import Term, subterms
+from lithify.lang.term import Term, contains, subterms
 from lithify.lang.types import Type, shape_of
+from lithify.lowering import gpu_copies
 from lithify.lowering.facts import body_work, element_of, has_lanes, is_flat, lanes_of
 from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import elements, is_constant, length_of
-from lithify.rewrite import Strategy, at
+from lithify.rewrite import Strategy, at, repeat, topdown
+from lithify.rewrite.traversal import loop_of
 from lithify.rules.algorithmic import split_join, split_range
+from lithify.rules.fusion import zip_unread
+from lithify.rules.interchange import map_map_shared
 from lithify.rules.lowering import (
     copy_loop,
     name_initial,
@@ -36,6 +40,11 @@ LAST_SUMS = 32
 LONG_ROW = 256
 # Groups a multiprocessor that a reduction of everything is spread over.
 GROUPS_PER_CORE = 8
+# Rows of a stencil that an item computes, and operations of all of them: more would not stay in registers.
+MOST_ROWS = 8
+ROWS_WORK = 512
+# Items a multiprocessor that keep it busy.
+ITEMS_TO_BE_BUSY = 1_024
 # Elements of a group's share where the length is not known.
 ANY_PIECE = 16_384
 
@@ -53,11 +62,31 @@ class GpuStrategist(DeviceStrategist):
         if fused is not None:
             return fused
         names = {level.name for level in nest}
+        rows = self._rows_an_item(m, program) if names <= {"global"} else 1
+        if rows > 1:
+            tile = f"{m['name']}.tile"
+            inwards = at(loop_of(tile, "map"), map_map_shared) >> repeat(topdown(zip_unread))
+            return Choice(path, split_join(rows) >> inwards >> at(loop_of(tile, "map"), map_level(UNROLL)))
         if names & {"global", "item", "private"} or (nest and "group" not in names):
             return Choice(path, self._inside_an_item(m, nest))
         if "group" in names:
             return Choice(path, self._among_items(m))
         return Choice(path, self._outermost(m))
+
+    def _rows_an_item(self, m: Term, program: Term) -> int:
+        """How many rows of a nest over windows an item computes: what neighbouring rows both read is loaded once."""
+        inner = m.args[0].args[0]
+        whole = not {"block", "tile"} & set((m["name"] or "").split("."))
+        windows = contains(m.args[1], lambda t: t.kind == "slide")
+        if not (whole and windows and inner.kind == "map" and inner["level"] is None):
+            return 1
+        if not (is_flat(inner) and is_constant(m) and is_constant(inner)):
+            return 1
+        items = max(length_of(m) * length_of(inner), elements(program.type))
+        most = min(
+            MOST_ROWS, ROWS_WORK // body_work(inner), length_of(m), items // (self.model.cores * ITEMS_TO_BE_BUSY)
+        )
+        return 1 << max(0, most.bit_length() - 1)
 
     def _outermost(self, m: Term) -> Strategy:
         if self._is_row_work(m):
@@ -145,6 +174,9 @@ class GpuStrategist(DeviceStrategist):
         names = {level.name for level in nest}
         flat = is_scalar(element_of(xs))
         if not nest:
+            in_squares = gpu_copies.squares(program, path, self.model)
+            if in_squares is not None:
+                return Choice(path, in_squares)
             return Choice(path, copy_loop(Level("global", 0 if flat else min(2, _dimensions(xs.type) - 1))))
         inner = _inner_dimension(nest)
         if inner is not None:
@@ -174,7 +206,7 @@ def _depth(m: Term) -> int:
     depth, t = 1, m.args[0].args[0]
     while t.kind == "map" or (t.pattern.layout and len(t.args) == 1):
         if t.kind == "map":
-            if not is_lazy(t.args[0]) and t["level"] is not None:
+            if t["level"] is not None and (t["level"] == UNROLL or not is_lazy(t.args[0])):
                 break
             depth += 1
             t = t.args[0].args[0]

@@ -31,8 +31,8 @@ from lithify.rules.lowering import (
 )
 
 _NAME = "copied"
-# A loop along a dimension of a copy, and where its body is.
-_COPIES: tuple[tuple[Rule, Path], ...] = ((copy_loop, (0, 0)), (copy_second, (0, 0, 0)), (copy_third, (1, 0, 0, 0)))
+# For each of the first dimensions of a copy: a loop along it, and where the loop's body is.
+COPIES: tuple[tuple[Rule, Path], ...] = ((copy_loop, (0, 0)), (copy_second, (0, 0, 0)), (copy_third, (1, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,22 @@ def tiles(program: Term, path: Path, width: int, level: Level) -> Strategy | Non
 
     None where it is read and written along the same dimension, or has no `width` elements along one of the two.
     """
-    xs = subterm(program, path)
-    if not _has_constant_sizes(xs.type):
+    found = plane(program, path)
+    if found is None or min(d.length for d in found[1]) < width:
+        return None
+    return _loops(*found, width, level)
+
+
+def plane(program: Term, path: Path) -> tuple[list[Dimension], tuple[Dimension, Dimension]] | None:
+    """The dimensions of the array at `path`, and those two along which a copy reads and writes neighbours; None where
+    both are one."""
+    if not _has_constant_sizes(subterm(program, path).type):
         return None
     dimensions = _dimensions(program, path)
     read = [d for d in dimensions if d.read == 1 and d.length > 1]
     written = [d for d in dimensions if d.written == 1 and d.length > 1]
-    plane = next(((r, w) for r in read for w in written if r not in written and w not in read), None)
-    if plane is None or min(plane[0].length, plane[1].length) < width:
-        return None
-    return _loops(dimensions, plane, width, level)
+    found = next(((r, w) for r in read for w in written if r not in written and w not in read), None)
+    return None if found is None else (dimensions, found)
 
 
 def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], width: int, level: Level) -> Strategy:
@@ -66,9 +72,9 @@ def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], widt
     others = [k for k, d in enumerate(dimensions) if d not in plane]
     if not others:
         return tiled_copy(dimensions[0].length, dimensions[1].length, dimensions[0] is plane[0], width, level)
-    place = max((k for k in others if k < len(_COPIES)), key=lambda k: dimensions[k].length)
+    place = max((k for k in others if k < len(COPIES)), key=lambda k: dimensions[k].length)
     below = _loops(dimensions[:place] + dimensions[place + 1 :], plane, width, SEQ)
-    loop, body = _COPIES[place]
+    loop, body = COPIES[place]
     return loop(level) >> at(body, below)
 
 

@@ -1,0 +1,91 @@
+"""The default lowering for GPUs: stencils of several rows an item, copies in squares by way of local memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lithify.evaluate import evaluate
+from lithify.kernel.evaluator import run
+from lithify.kernel.translate import translate
+from lithify.lang.module import Elaborated, read_file
+from lithify.lang.scalars import f32
+from lithify.lang.types import Type, array
+from lithify.lowering import Lowered, lower
+from lithify.lowering import gpu as strategist
+from lithify.machine import H200_OPENCL
+from lithify.operators import path
+from lithify.targets.opencl import OpenCLTarget
+
+MODEL = replace(H200_OPENCL, cores=1)
+STENCILS: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = [
+    ("image", "binomial", ((35, 41),)),
+    ("image", "gaussian", ((32, 40),)),
+    ("stencil", "jacobi2D5", ((33, 41),)),
+    ("stencil", "gradient2D", ((30, 41),)),
+    ("stencil", "srad1", ((33, 40), ())),
+    ("image", "unsharp", ((35, 22), ())),
+    ("image", "harris", ((19, 21), ())),
+    ("image", "separable", ((17,), (33, 20))),
+    ("stencil", "jacobi3D7", ((5, 17, 18),)),
+    ("stencil", "poisson3D19", ((4, 9, 18),)),
+]
+COPIES: list[tuple[str, tuple[int, ...]]] = [
+    ("transpose2D", (70, 45)),
+    ("transpose2D", (64, 96)),
+    ("transpose2D", (17, 200)),
+    ("channelsLast", (2, 33, 4, 18)),
+    ("reverseDims", (2, 33, 4, 18)),
+]
+
+
+def _program(file: str, name: str, shapes: tuple[tuple[int, ...], ...]) -> Elaborated:
+    types: list[Type] = [array(*shape, f32) if shape else f32 for shape in shapes]
+    return read_file(path(file))[name].elaborate(types)
+
+
+def _check(program: Elaborated, shapes: tuple[tuple[int, ...], ...], device: Any) -> Lowered:
+    """Every step, the kernels under the evaluator, and OpenCL C."""
+    lowered = lower(program.term, MODEL, check=True)
+    kernels = translate(lowered.term, program.parameters, device=MODEL)
+    rng = np.random.default_rng(7)
+    arguments = [rng.random(s).astype(np.float32) if s else np.float32(0.5) for s in shapes]
+    named = dict(zip([name for name, _ in program.parameters], arguments, strict=True))
+    expected = evaluate(program.term, named)
+    (evaluated,) = run(kernels, named)
+    np.testing.assert_allclose(evaluated, expected, rtol=1e-5, atol=1e-5)
+    compiled = OpenCLTarget(device.platform.name).compile(kernels)(*arguments)
+    np.testing.assert_allclose(compiled, expected, rtol=1e-5, atol=1e-5)
+    return lowered
+
+
+@pytest.mark.parametrize(("file", "name", "shapes"), STENCILS, ids=[name for _, name, _ in STENCILS])
+def test_stencils(
+    opencl_device: Any, monkeypatch: pytest.MonkeyPatch, file: str, name: str, shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    """Small grids count as large ones, so that each item gets several rows."""
+    monkeypatch.setattr(strategist, "ITEMS_TO_BE_BUSY", 64)
+    lowered = _check(_program(file, name, shapes), shapes, opencl_device)
+    assert any(step.startswith("split-join(") for step in lowered.derivation.names())
+
+
+def test_small_grids_are_spread_as_widely_as_they_go() -> None:
+    lowered = lower(_program("image", "binomial", ((35, 41),)).term, H200_OPENCL)
+    assert not any(step.startswith("split-join(") for step in lowered.derivation.names())
+
+
+@pytest.mark.parametrize(("name", "shape"), COPIES, ids=[f"{name} {shape}" for name, shape in COPIES])
+def test_copies(opencl_device: Any, name: str, shape: tuple[int, ...]) -> None:
+    _check(_program("layout", name, (shape,)), (shape,), opencl_device)
+
+
+def test_a_transpose_goes_through_padded_local_memory() -> None:
+    program = _program("layout", "transpose2D", ((512, 256),))
+    lowered = lower(program.term, H200_OPENCL)
+    assert lowered.derivation.names() == ["copy-tiles-shared-across(group1, group0, item, 128, 32, local+1)"]
+    (kernel,) = translate(lowered.term, program.parameters, device=H200_OPENCL).kernels
+    (tile,) = kernel.scratch
+    assert [size.constant for size in tile.shape] == [32, 33]
