@@ -15,7 +15,7 @@ History = Mapping[str, float | None]  # seconds by key, in the order of measurin
 
 _FIRST = 8  # candidates that differ as much as possible, before the model is asked
 _POOL = 4000  # candidates that the model is asked about at a time
-_DOUBT = 1.0  # standard deviations below the prediction that a candidate is hoped to be
+_DOUBT = 0.6  # standard deviations below the prediction that a candidate is hoped to be
 _FAILED = 2.0  # times the slowest: what a candidate without a result counts as
 _MOST_FITTED = 300
 

@@ -180,8 +180,9 @@ class _Search:
 
     def wanted(self) -> bool:
         """Whether anything is left to spend."""
-        if self.budget.seconds is not None and self.elapsed() >= self.budget.seconds:
-            return False
+        seconds = self.budget.seconds
+        if seconds is not None and self.elapsed() >= seconds - min(_DUEL_SECONDS, seconds / 4):
+            return False  # the rest is for the end
         return self.budget.measurements is None or len(self.measurements) < self.budget.measurements
 
     def batch(self) -> int:
