@@ -97,7 +97,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
             _move_out(derivation, memory, around if memory is HEAP else [*within[1:], *tiles])
     if row_of_table is not None:
         derivation.apply(instructions(k, column, row_of_table))
-    derivation.apply(accumulated(k, row, column, PRIVATE, VEC, read=prepared.epilogue and not blocked_sum))
+    derivation.apply(accumulated(k, row, column, PRIVATE, VEC))
     for loop in around:
         derivation.apply(at(loop, map_level(PAR if loop == spread else SEQ)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithify.lang.levels import SEQ, UNROLL, Level, Memory
-from lithify.lang.term import Term, contains
+from lithify.lang.term import Term
 from lithify.lowering.rearrangement import tiled_copy
 from lithify.rewrite import Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
@@ -14,13 +14,14 @@ from lithify.rules.algorithmic import (
     split_join_zeros_zip,
     split_join_zip,
 )
-from lithify.rules.fusion import epilogue_fission, zip_unread
+from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_unread
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
-from lithify.rules.layout import layout_out
+from lithify.rules.layout import VIEW_RULES, layout_out, pad_fill_zip, reduce_split_zip
 from lithify.rules.lowering import to_memory
 from lithify.rules.matrix import block_reduction
 from lithify.rules.memory import accumulate, accumulate_read, copy_to
 from lithify.rules.parallel import map_level, reduce_level
+from lithify.rules.reduction import blocked_reduce, pad_reduce
 
 NARROW = repeat(topdown(zip_unread))
 """Loops read what they need and nothing beside it: then what is invariant can be seen to be so."""
@@ -58,17 +59,30 @@ def outer_products(rows: str, columns: str) -> Strategy:
 def block_sums(reduction: str, rows: str, columns: str, size: int, memory: Memory) -> Strategy:
     """The sums of a nest of rows and columns in blocks of `size` terms: `reduction.block` around both loops.
 
-    What is summed so far lies in `memory`; work on the results comes after the last block.
+    What is summed so far lies in `memory`; work on the results comes after the last block. A block is summed by itself
+    and then added, if the order of the sum may change: what it is added to is not waited for. Otherwise it goes on.
     """
     whole = f"{reduction}.block"
     return seq(
         try_(at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW),
-        block_reduction(reduction, size),
+        first(_added(reduction, size), block_reduction(reduction, size)),
         at(columns, map_reduce_shared) >> NARROW,
         try_(at(_loop(rows, "map"), layout_out)),
         at(_loop(rows, "map"), map_reduce_shared) >> NARROW,
         repeat(topdown(let_atom)),
         at(_loop(whole, "reduce"), reduce_level(SEQ, memory)),
+        try_(at(_reads(whole, columns), map_map_shared) >> NARROW),  # along the rows, as the sums lie in memory
+    )
+
+
+def _added(reduction: str, size: int) -> Strategy:
+    """A sum of products in blocks, each with a sum of its own."""
+    terms = try_(pad_reduce(size)) >> try_(at((2,), pad_fill_zip)) >> reduce_map_fission
+    to_operands = first(at((2,), VIEW_RULES["split-map"]), reduce_map_fusion, reduce_split_zip)
+    return seq(
+        at(_loop(reduction, "reduce"), terms >> blocked_reduce(size)),
+        repeat(at(_loop(f"{reduction}.block", "reduce"), to_operands)),
+        at(_loop(f"{reduction}.tile", "reduce"), reduce_map_fusion),
     )
 
 
@@ -91,27 +105,29 @@ def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int
     return at(_loop(reduction, "reduce"), at((2, operand), copied))
 
 
-def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level, *, read: bool) -> Strategy:
+def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level) -> Strategy:
     """Levels for the register tile: rows unrolled, columns in `lanes`, and `memory` for the accumulator.
 
-    `read` says that work on the results reads the accumulator; otherwise they are copied out.
+    Where there is work on the results, it reads the accumulator; otherwise they are copied out.
     """
     tile = (UNROLL, lanes)
-    step = accumulate_read(SEQ, memory, tile) if read else accumulate(SEQ, memory, tile, tile)
     levels = repeat(at(rows, map_level(UNROLL))) >> repeat(at(columns, map_level(lanes)))
-    return seq(
-        at(_loop(reduction, "reduce"), step),
-        at(_loop(reduction, "reduce"), at((0,), levels)),
-        try_(at(_reads(reduction, rows), map_level(UNROLL) >> at((0,), levels))),
+    here = _loop(reduction, "reduce")
+    read = at(_reads(reduction, rows), map_level(UNROLL) >> at((0,), levels)) >> at(
+        here, accumulate_read(SEQ, memory, tile)
     )
+    return first(read, at(here, accumulate(SEQ, memory, tile, tile))) >> at(here, at((0,), levels))
 
 
 def _reads(reduction: str, rows: str) -> Predicate:
-    """Maps over the rows of a tile that read the reduction's results. (Others are views of the operands.)"""
+    """The map over the rows of a tile that reads the reduction's results. (Others are views of the operands.)"""
     wanted = _loop(reduction, "reduce")
 
     def predicate(t: Term) -> bool:
-        return t.kind == "map" and t["name"] == rows and contains(t.args[1], wanted)
+        if t.kind != "map" or t["name"] != rows:
+            return False
+        xs = t.args[1]
+        return any(map(wanted, xs.args if xs.kind == "zip" else (xs,)))
 
     predicate.__name__ = f"map {rows} of {reduction}"
     return predicate
