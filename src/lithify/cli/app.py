@@ -32,6 +32,8 @@ cache_app = typer.Typer(help="Compiled kernels that are kept on disk.", no_args_
 app.add_typer(cache_app, name="cache")
 records_app = typer.Typer(help="What tuning found, on this machine and on others.", no_args_is_help=True)
 app.add_typer(records_app, name="records")
+report_app = typer.Typer(help="Pages and pictures, made from the code and from recorded data.", no_args_is_help=True)
+app.add_typer(report_app, name="report")
 
 
 def _version(wanted: bool) -> None:
@@ -283,6 +285,25 @@ def records_merge(
     from lithify.cli.records import merge_records
 
     merge_records(files)
+
+
+@report_app.command("derivations")
+def report_derivations(folder: Annotated[str, typer.Argument(metavar="FOLDER")] = "docs/derivations") -> None:
+    """Write the derivations of the case studies as pages of Markdown."""
+    from lithify.cli.report import write_derivations
+
+    write_derivations(folder)
+
+
+@report_app.command("pictures")
+def report_pictures(
+    recorded: Annotated[str, typer.Argument(metavar="RESULTS", help="the folder of recorded results")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER")] = "docs/pictures",
+) -> None:
+    """Draw the exploration: the funnel, the space, the searches, portability (needs matplotlib)."""
+    from lithify.cli.report import draw_pictures
+
+    draw_pictures(folder, recorded)
 
 
 @app.command()

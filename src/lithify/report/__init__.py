@@ -1,0 +1,1 @@
+"""Reports: derivations as pages of documentation, and pictures of what was recorded."""
