@@ -339,7 +339,10 @@ def _scalar(value: Any, parameter: _Parameter) -> Any:
         raise LaunchError(
             f"argument {name} is {value}, which {scalar} cannot hold ({scalar.limits[0]} .. {scalar.limits[1]})"
         )
-    return parameter.dtype.type(value)
+    try:  # ml_dtypes takes no integers of more than 64 bits
+        return parameter.dtype.type(float(value) if not scalar.is_integer and type(value) is int else value)
+    except OverflowError:
+        raise LaunchError(f"argument {name} is {value}, which {scalar} cannot hold") from None
 
 
 _ACCEPTED: dict[Kind, tuple[type, ...]] = {
