@@ -25,7 +25,7 @@ from lithify.program.module import load
 
 SIZE, QUICK_SIZE = 512, 64
 DEVICES = ("cpu", "opencl:0", "c")
-SECONDS = 80.0
+SECONDS = 50.0
 RULES = 3
 RANDOM_ORDERS, GUIDED_SEEDS, STEPS = 200, 5, 60
 
