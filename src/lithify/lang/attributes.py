@@ -10,15 +10,13 @@ from lithify.lang import build
 from lithify.lang.coerce import as_array, as_term, components
 from lithify.lang.errors import ParseError
 from lithify.lang.index_functions import index_function
+from lithify.lang.instructions import INSTRUCTIONS
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import OPERATORS
 from lithify.lang.parser import parse_expression
 from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.syntax import Application, Attributed, Expression
 from lithify.lang.values import FunctionValue, Numeral, Value
-
-# The instructions that `instr[name]` may name: the tables of `machine` enter theirs here.
-INSTRUCTIONS: dict[str, Any] = {}
 
 SizeOf = Callable[[Expression], Expr]
 Scope = MutableMapping[str, Value]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from lithify.lang.attributes import INSTRUCTIONS
 from lithify.lang.errors import TypeMismatch
+from lithify.lang.instructions import INSTRUCTIONS
 from lithify.lang.scalars import SCALARS, Scalar, i32
 from lithify.lang.term import Term, abstract
 from lithify.lang.types import Type, array
