@@ -34,6 +34,16 @@ vectorise_loop = rule(
 )
 
 
+split_lanes = rule(
+    "split-lanes",
+    "map[vec]@a f xs -> join (map[unroll]@a.vector (map[vec]@a.lane f) (split w xs))",
+    parameters="w",
+    when=["w >= 1", "w | length xs"],
+    examples=[Example("λ (xs : 8.f32). map[vec] (λx. x * 2) xs", (4,))],
+    law="A vector that is longer than those of a machine is several side by side.",
+)
+
+
 def vectorised_reduction(name: str, lanes: int) -> Strategy:
     """A reduction in vector registers: `lanes` partial results side by side, combined at the end.
 

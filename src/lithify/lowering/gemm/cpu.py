@@ -1,19 +1,21 @@
 """Matrix multiplication on CPUs: blocks for threads, panels packed for the caches, a tile of vectors in registers.
 
-    for blocks of rows (or columns), over the threads
-      for blocks of columns (or rows)
+    for blocks of rows (or columns), over the threads (behind OpenCL: groups of one item)
+      for blocks of columns (or rows), for blocks of k
         for panels of nPerThread columns, for tiles of mPerThread rows
           the register tile: for k: a column of the left operand times a row of the right one
 
-(K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008; here without blocks of k.)
+(K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008.)
 """
 
 from __future__ import annotations
 
-from lithify.lang.levels import HEAP, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Memory
-from lithify.lang.term import subterms
+from dataclasses import dataclass
+
+from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
+from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import lanes_of
-from lithify.lowering.gemm.operands import chosen, instructions, prepare
+from lithify.lowering.gemm.operands import chosen, instructions, made_apart, prepare
 from lithify.lowering.gemm.problem import Product, goes_over_columns
 from lithify.lowering.gemm.register import (
     NARROW,
@@ -28,19 +30,34 @@ from lithify.lowering.gemm.register import (
 )
 from lithify.lowering.needs import has_work
 from lithify.lowering.tuning import Parameters
+from lithify.lowering.work import length_of
 from lithify.machine import DeviceModel
-from lithify.rewrite import Derivation, at, repeat, seq, topdown, try_
+from lithify.rewrite import Derivation, Strategy, at, repeat, seq, topdown, try_
 from lithify.rules.algorithmic import flatten, let_atom
 from lithify.rules.layout import layout_out
 from lithify.rules.memory import hoist, hoist_expanded
 from lithify.rules.parallel import map_level
+from lithify.rules.vector import split_lanes
 
-_MEMORIES: dict[str, Memory] = {"thread": THREAD, "heap": HEAP}
+GROUP = Level("group", 0)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a device runs what is spread, and what one thread (a group of one item, behind OpenCL) keeps for itself."""
+
+    level: Level
+    own: Memory
+
+    @staticmethod
+    def of(model: DeviceModel) -> _Place:
+        return _Place(PAR, THREAD) if model.has_level(PAR) else _Place(GROUP, LOCAL)
 
 
 def derive(derivation: Derivation, product: Product, parameters: Parameters, model: DeviceModel) -> None:
     """Take a product in normal form down to loops with levels and packed operands."""
-    lanes = lanes_of(model, product.reduction)
+    lanes, place = lanes_of(model, product.reduction), _Place.of(model)
+    memories = {"thread": place.own, "heap": HEAP}
     loops = product.loops
     m, n = loops.m, loops.n
     prepared, row_of_table = prepare(derivation, product, parameters), chosen(parameters)
@@ -70,9 +87,10 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
         derivation.apply(interchange(rows))
     within, blocked_sum = blocked, ""
     if summed_in_blocks:
-        derivation.apply(interchange(columns) >> block_sums(k, rows, columns, number("kPerBlock"), THREAD))
+        derivation.apply(interchange(columns) >> block_sums(k, rows, columns, number("kPerBlock"), place.own))
         k, blocked_sum, within = f"{k}.tile", f"{k}.block", []
         derivation.apply(step_of(blocked_sum, interchange(rows)))
+    derivation.apply(made_apart(k, prepared.apart))
     row, column = f"{rows}.tile", f"{columns}.tile"
     in_tiles = seq(
         split(columns, number("nPerThread"), lanes=True) >> interchange(column),
@@ -86,23 +104,35 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     spread = around[0]
     left = 1 if product.swapped else 0
     for name, operand, levels in (("packA", left, (SEQ, UNROLL)), ("packB", 1 - left, (SEQ, VEC))):
-        memory = _MEMORIES.get(str(parameters[name]))
+        memory = memories.get(str(parameters[name]))
         if memory is not None:
-            across = name == "packB" and not prepared.made and not goes_over_columns(product.nest[-1])
+            across = name == "packB" and prepared.as_stored and not goes_over_columns(product.nest[-1])
             if across and not has_work(product.operands[1]):
                 shape = (number("kPerBlock"), number("nPerThread"))
                 derivation.apply(staged_across(k, operand, memory, shape, lanes))
             else:
                 derivation.apply(staged(k, operand, memory, (*levels, *prepared.group)))
-            _move_out(derivation, memory, around if memory is HEAP else [*within[1:], *tiles])
+            _move_out(derivation, memory, place, around if memory is HEAP else [*within[1:], *tiles])
     if row_of_table is not None:
         derivation.apply(instructions(k, column, row_of_table))
     derivation.apply(accumulated(k, row, column, PRIVATE, VEC))
     for loop in around:
-        derivation.apply(at(loop, map_level(PAR if loop == spread else SEQ)))
+        derivation.apply(at(loop, map_level(place.level if loop == spread else SEQ)))
+    derivation.apply(repeat(_legal_lanes(model)))
 
 
-def _move_out(derivation: Derivation, memory: Memory, loops: list[str]) -> None:
+def _legal_lanes(model: DeviceModel) -> Strategy:
+    """Vectors that the machine's code cannot be written with as several side by side."""
+    most = model.vector_lanes
+
+    def too_long(t: Term) -> bool:
+        return t.kind == "map" and t["level"] == VEC and length_of(t) > most
+
+    too_long.__name__ = f"more than {most} lanes"
+    return at(too_long, split_lanes(most))
+
+
+def _move_out(derivation: Derivation, memory: Memory, place: _Place, loops: list[str]) -> None:
     """A packed tile out of loops (outermost first): all tiles that a loop needs are packed before it.
 
     What is on the heap is packed by all threads.
@@ -110,7 +140,7 @@ def _move_out(derivation: Derivation, memory: Memory, loops: list[str]) -> None:
     for loop in reversed(loops):
         derivation.apply(try_(at(loop, hoist(memory))) >> try_(at(loop, hoist_expanded(memory))) >> NARROW)
     derivation.apply(repeat(topdown(let_atom)))
-    level = PAR if memory is HEAP else SEQ
+    level = place.level if memory is HEAP else SEQ
     for loop in loops:
         name = f"{loop}.staged"
         if any((t.kind, t.attrs) == ("map", (None, name)) for t in subterms(derivation.term)):

@@ -15,7 +15,9 @@ _VECTORS = (1, 2, 4)
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 # Terms of the sum that a block adds up where nothing was measured: a tile reads rows of the left operand as they lie in
 # memory, or columns, each term from another page.
-_SUM_OF_ROWS, _SUM_OF_COLUMNS = 1024, 256
+_SUM_OF_ROWS, _SUM_OF_COLUMNS = 512, 128
+# Rows of the left operand that are read again and again while a block of a sum is added up.
+_ROWS_OF_BLOCK = 1024
 # Terms of the sum that are tried.
 _SUMMED = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
@@ -23,6 +25,8 @@ _SUMMED = (16, 32, 64, 128, 256, 512, 1024, 2048)
 @dataclass(frozen=True)
 class _Machine:
     """What the choices depend on: lanes and bytes of a vector, vector registers, threads, bytes of the second cache.
+
+    `own_bytes` is what a thread may keep for itself (behind OpenCL the local memory); None for no limit.
 
     A complex number is two numbers, in two registers.
     """
@@ -32,18 +36,22 @@ class _Machine:
     registers: int
     threads: int
     second_cache: int
+    own_bytes: int | None
 
     @staticmethod
     def of(problem: Problem, model: DeviceModel) -> _Machine:
         caches = {c.level: c.bytes // c.shared_by for c in model.caches}
         sum_ = SCALARS[problem.scalars["acc"]]
         parts = 2 if sum_.is_complex else 1
+        own = None if model.has_memory("thread") else model.memory("local").bytes
+        first = caches.get(1, 32 << 10)
         return _Machine(
             lanes=model.vector_width(sum_.bits // parts),
             vector_bytes=model.vector_bytes,
             registers=model.registers.per_item // parts,
             threads=model.cores,
-            second_cache=caches.get(2, 8 * caches.get(1, 32 << 10)),
+            second_cache=caches.get(2, max(8 * first, own or 0)),
+            own_bytes=own,
         )
 
 
@@ -67,7 +75,7 @@ def space(problem: Problem, model: DeviceModel) -> Space:
     }
 
     def against(p: Parameters) -> str | None:
-        return _against(p, sizes["k"], machine) or unpacked(p, problem)
+        return _against(p, sizes["k"], machine) or unpacked(p, problem) or _too_much(p, problem, machine)
 
     return Space(choices, _default(problem, machine, instructions[0]), against)
 
@@ -100,6 +108,26 @@ def _against(p: Parameters, k: int, machine: _Machine) -> str | None:
         if block % tile:
             return f"{dim}PerThread={tile} does not divide {dim}PerBlock={block}"
     return None
+
+
+def _too_much(p: Parameters, problem: Problem, machine: _Machine) -> str | None:
+    """Why a set of parameters is invalid: what a thread keeps is more than it may."""
+    if machine.own_bytes is None:
+        return None
+    element, m, n, k = SCALARS[problem.scalars["acc"]].bytes, *(p.number(f"{d}PerBlock") for d in "mnk")
+    outer_m = p["outer"] == "m"
+    whole_m, whole_n = (m, problem.sizes["n"]) if outer_m else (problem.sizes["m"], n)
+    blocked = k < problem.sizes["k"]
+    kept = {
+        "packA": (m if blocked else whole_m) * k if p["packA"] == "thread" else 0,
+        "packB": (n if blocked else whole_n) * k if p["packB"] == "thread" else 0,
+        "kPerBlock": m * n if blocked else 0,
+    }
+    needed = sum(kept.values()) * element
+    if needed <= machine.own_bytes:
+        return None
+    return f"{', '.join(f'{name} {size * element}' for name, size in kept.items() if size)}: {needed} bytes of local \
+memory, there are {machine.own_bytes}"
 
 
 # ---- the choice where nothing was measured -----------------------------------------------------------------------
@@ -178,10 +206,13 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
         if wide and m < pieces * rows:
             return _Blocks("n", _up(m, rows), _share(n, columns, pieces, n), k, "none", "none")
         return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
-    k_block = _even(k, _SUM_OF_COLUMNS if _along_rows(problem, "A") else _SUM_OF_ROWS)
+    most_terms = _SUM_OF_COLUMNS if _along_rows(problem, "A") else _SUM_OF_ROWS
+    k_block = k if k <= 2 * most_terms else _even(k, most_terms)
     if wide:
         most = max(columns, half // (k_block * element))
-        return _Blocks("n", _up(m, rows), _share(n, columns, pieces, most), k_block, "none", "thread")
+        kept = _ROWS_OF_BLOCK if machine.own_bytes is None else max(rows, half // (2 * most * element))
+        m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, kept)
+        return _Blocks("n", m_block, _share(n, columns, pieces, most), k_block, "none", "thread")
     m_block = _share(m, rows, pieces, m)
     if _along_rows(problem, "B"):
         return _Blocks("m", m_block, _up(n, columns), k_block, "none", "none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lithify.lang.errors import RewriteFailed
-from lithify.lang.levels import PAR
 from lithify.lang.term import Term
 from lithify.lowering.gemm import cpu, cpu_space, gpu, gpu_space
 from lithify.lowering.gemm.operands import stored
@@ -33,7 +32,7 @@ class Gemm(Family):
             return None
         if model.kind == "gpu":
             return gpu_space.space(problem, model)
-        return cpu_space.space(problem, model) if model.has_level(PAR) else None
+        return cpu_space.space(problem, model)
 
     def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:
         derivation.apply(normal_form())

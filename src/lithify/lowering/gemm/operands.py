@@ -18,7 +18,7 @@ from lithify.lowering.gemm.problem import Product, normal_form, product_in
 from lithify.lowering.gemm.register import NARROW
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.machine import DeviceModel, InstructionRow, instruction, rows_for
-from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, repeat, topdown, try_
+from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import let_atom, split_join_zip
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
@@ -38,13 +38,19 @@ class Prepared:
     """A product whose operands are as they will be multiplied.
 
     `reduction` is the loop whose steps add products of tiles, `epilogue` says that there is work on its results, and
-    `group` the levels that packing needs for the terms of a step. `made`: packing computes something.
+    `group` the levels that packing needs for the terms of a step. `apart` are the components of the pairs of which
+    packing makes something: see `made_apart`.
     """
 
     reduction: str
     epilogue: bool
-    made: bool = False
     group: tuple[Level, ...] = ()
+    apart: tuple[int, ...] = ()
+
+    @property
+    def as_stored(self) -> bool:
+        """Whether packing only moves elements."""
+        return not self.group and not self.apart
 
 
 # ---- which instructions --------------------------------------------------------------------------------------------
@@ -153,24 +159,27 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
     left, right = (1, 0) if product.swapped else (0, 1)
     if SCALARS[str(product.reduction.type)].is_complex:
         derivation.apply(at(reduction(k), planar_sum))
-        for i, name in ((left, "packA"), (right, "packB")):
-            if parameters[name] != NONE:
-                derivation.apply(try_(at(reduction(k), reduce_operand_fission(i))))
-        return Prepared(k, True, made=True)
+        packed = [i for i, name in ((left, "packA"), (right, "packB")) if parameters[name] != NONE]
+        return Prepared(k, True, apart=tuple(packed))
     if not contains(derivation.term, _is_conversion):
         return Prepared(k, epilogue)
     derivation.apply(try_(_inside(k)))
     if row is None:
-        for i in (left, right):
-            derivation.apply(try_(at(reduction(k), reduce_operand_fission(i))))
-        return Prepared(k, epilogue, made=True)
+        return Prepared(k, epilogue, apart=(left, right))
     if row.operands in OFFSET and _stored_signed(derivation, k):
         derivation.apply(at(reduction(k), offset_signed(right if OFFSET[row.operands] == "b" else left)))
         _sums_before(derivation, product, f"{k}.sum")
         epilogue = True
     derivation.apply(at(reduction(k), split_reduce_any(row.shape[2])))
     derivation.apply(try_(topdown(pad_fill_zip)) >> at(reduction(f"{k}.block"), reduce_split_zip))
-    return Prepared(f"{k}.block", epilogue, made=True, group=(UNROLL,))
+    return Prepared(f"{k}.block", epilogue, group=(UNROLL,))
+
+
+def made_apart(k: str, components: tuple[int, ...]) -> Strategy:
+    """What a reduction of pairs makes of these components is made before, in what will be packed."""
+    strategy = seq(*[try_(at(reduction(k), reduce_operand_fission(i))) for i in components])
+    strategy.name = f"made-apart({k})"
+    return strategy
 
 
 def _inside(k: str) -> Strategy:
