@@ -41,9 +41,12 @@ def measure(device: Any, n: int, rounds: int = 9) -> list[Row]:
         "layernorm": ("rows", (square, row, column, np.float32(1e-5)), 2),
         "transpose2D": ("layout", (square,), 2),
         "binomial": ("image", (square,), 2),
+        "gaussian": ("image", (square,), 2),
+        "unsharp": ("image", (square, np.float32(0.5)), 2),
         "harris": ("image", (square, np.float32(0.04)), 2),
         "jacobi2D5": ("stencil", (square,), 2),
         "gradient2D": ("stencil", (square,), 2),
+        "jacobi3D7": ("stencil", (square.reshape(-1, min(n, 256), min(n, 256)),), 2),
     }
     runs: dict[str, Any] = {}
     errors: dict[str, float] = {}

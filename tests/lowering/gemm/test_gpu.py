@@ -138,12 +138,16 @@ def test_one_barrier_a_step() -> None:
 def test_invalid_parameters_are_refused_with_the_reason() -> None:
     program, _, _ = program_of("plain", 64, 64, 64)
     for changes, reason in (
-        ({"mPerThread": 8, "nPerThread": 16, "mPerBlock": 256, "nPerBlock": 256}, "registers"),
+        ({"mPerThread": 16, "nPerThread": 16, "mPerBlock": 128, "nPerBlock": 128}, "registers"),
         ({"mPerBlock": 64, "mPerThread": 2, "nPerBlock": 256, "nPerThread": 2}, "items are more than a group has"),
         ({"mPerBlock": 96, "mPerThread": 16}, "24 items do not copy 16 x 4"),
         ({"mPerBlock": 24, "mPerThread": 16}, "mPerThread=16 does not divide mPerBlock=24"),
         ({"nPerWave": 8}, "nPerWave=8 does not divide the 4 items"),
-        ({"kPerBlock": 32, "mPerBlock": 128, "nPerBlock": 128, "nPerThread": 8}, "bytes of local memory"),
+        (
+            {"mPerBlock": 128, "nPerBlock": 128, "mPerThread": 8, "nPerThread": 8}
+            | {"kPerBlock": 16, "stages": 3, "paddingA": 4},
+            "bytes of local memory",
+        ),
         ({"mPerThread": 8, "nPerThread": 8, "kPerBlock": 32}, "too long to be written out"),
     ):
         with pytest.raises(RewriteFailed, match=reason):

@@ -14,6 +14,8 @@ from lithify.machine import DeviceModel
 # What an item keeps in registers beside its tile, the operands of a step and what it has loaded for the next one.
 _OTHER_REGISTERS = 24
 _MANY_ROUNDS = 4  # of groups on a core: then the last one, which is not full, does not matter
+_BUSY_EPILOGUE = 129  # registers that an item of the largest tile of f32 needs with one
+_MOST_ITEMS = 256  # NVIDIA's OpenCL refuses larger groups
 _LONGEST_STEP = 1_024  # multiply-adds of an item in a step, all written out
 
 
@@ -25,11 +27,12 @@ class _Machine:
     sizes: Mapping[str, int]
     across: Mapping[str, bool]  # by operand: is it contiguous along k?
     scalars: Mapping[str, Scalar]
+    epilogue: bool  # does work on the results read more than them?
 
     @staticmethod
     def of(problem: Problem, model: DeviceModel) -> _Machine:
         scalars = {name: SCALARS[text] for name, text in problem.scalars.items()}
-        return _Machine(model, problem.sizes, lies_across(problem), scalars)
+        return _Machine(model, problem.sizes, lies_across(problem), scalars, "-epilogue" in problem.line)
 
     @property
     def words(self) -> int:
@@ -78,8 +81,9 @@ def _against(p: Parameters, machine: _Machine) -> str | None:
     items = {dim: block[dim] // thread[dim] for dim in "mn"}
     if items["n"] % p.number("nPerWave"):
         return f"nPerWave={p['nPerWave']} does not divide the {items['n']} items along a row of the block"
-    if items["m"] * items["n"] > machine.model.group_items:
-        return f"{items['m']} x {items['n']} items are more than a group has ({machine.model.group_items})"
+    most = min(_MOST_ITEMS, machine.model.group_items)
+    if items["m"] * items["n"] > most:
+        return f"{items['m']} x {items['n']} items are more than a group has ({most})"
     return _against_registers(p, machine, items["m"] * items["n"]) or _against_copies(
         p, machine, items["m"] * items["n"]
     )
@@ -120,50 +124,71 @@ def _against_copies(p: Parameters, machine: _Machine, items: int) -> str | None:
     return None
 
 
-# Blocks, items' tiles, and how fast they were on an H200 (f32): copied by vectors, and element by element.
+@dataclass(frozen=True)
+class _Tile:
+    """A block of a group, the tile of an item, items along a row of a wave, the depth of a step; and how fast.
+
+    `rate` is the share of the best tile's speed on a busy H200 (f32), where copies are by vectors and where they are
+    element by element; `wave` what 32 items reach alone on a multiprocessor.
+    """
+
+    block: tuple[int, int]
+    thread: tuple[int, int]
+    columns: int
+    depth: int
+    rate: tuple[float, float]
+    wave: float
+
+
 _TILES = (
-    ((128, 128), (8, 8), 1.0, 0.76),
-    ((128, 128), (8, 16), 0.89, 0.92),
-    ((64, 128), (8, 8), 0.98, 0.75),
-    ((128, 64), (8, 8), 0.95, 0.73),
-    ((64, 64), (8, 8), 0.9, 0.7),
-    ((32, 64), (4, 8), 0.75, 0.6),
-    ((64, 32), (4, 4), 0.65, 0.5),
-    ((32, 32), (4, 4), 0.6, 0.5),
-    ((16, 32), (2, 4), 0.4, 0.35),
-    ((16, 16), (2, 2), 0.25, 0.2),
+    _Tile((128, 128), (8, 8), 16, 8, (1.0, 0.76), 0.25),
+    _Tile((128, 128), (16, 8), 16, 8, (0.98, 0.99), 0.25),
+    _Tile((64, 128), (8, 8), 8, 8, (0.985, 0.79), 0.25),
+    _Tile((64, 64), (8, 8), 8, 8, (0.955, 0.75), 0.25),
+    _Tile((32, 64), (4, 8), 8, 16, (0.8, 0.65), 0.11),
+    _Tile((64, 32), (4, 4), 8, 16, (0.78, 0.6), 0.1),
+    _Tile((32, 32), (4, 4), 8, 32, (0.7, 0.55), 0.11),
+    _Tile((16, 32), (2, 4), 8, 32, (0.42, 0.35), 0.07),
+    _Tile((16, 16), (2, 2), 8, 16, (0.3, 0.25), 0.03),
 )
 
 
 def _default(machine: _Machine) -> Parameters:
-    """The choice where nothing was measured: as large a tile as keeps all cores busy."""
-    best: tuple[float, Parameters] | None = None
-    for block, thread, by_vectors, by_elements in _TILES:
-        tiles = machine.sizes["g"] * prod(-(-machine.sizes[dim] // size) for dim, size in zip("mn", block, strict=True))
-        rounds = tiles / machine.model.cores
-        rounds = max(1.0, rounds if rounds > _MANY_ROUNDS else ceil(rounds))
-        parameters = _with_copies(machine, block, thread)
-        if parameters is not None:
-            wide = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1
-            time = rounds * prod(block) / (by_vectors if wide else by_elements)
-            if best is None or time < best[0]:
-                best = time, parameters
-    assert best is not None, "the smallest tile is always valid"
-    return best[1]
+    """The choice where nothing was measured: the tile that takes least time by what is known of an H200."""
+    found = [(t, p) for t in _TILES if (p := _with_copies(machine, t)) is not None]
+    assert found, "the smallest tile is always valid"
+    return min(found, key=lambda choice: _time(machine, *choice))[1]
 
 
-def _with_copies(machine: _Machine, block: tuple[int, int], thread: tuple[int, int]) -> Parameters | None:
-    """The widest copies, and the shortest step, that are valid with a tile; None where there are none."""
+def _time(machine: _Machine, tile: _Tile, parameters: Parameters) -> float:
+    """Steps of all groups of a multiprocessor, one after another, in units of the best tile's multiply-adds."""
+    groups = machine.sizes["g"] * prod(
+        -(-machine.sizes[dim] // size) for dim, size in zip("mn", tile.block, strict=True)
+    )
+    rounds = groups / machine.model.cores
+    rounds = rounds if rounds > _MANY_ROUNDS else ceil(rounds)
+    by_vectors = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1
+    items = prod(tile.block) // prod(tile.thread)
+    resident = min(rounds, machine.model.registers.per_core // (_registers(parameters, machine, items) * items))
+    rate = min(tile.rate[0 if by_vectors else 1], tile.wave * resident * items / machine.model.warp_width)
+    if machine.epilogue and items * _BUSY_EPILOGUE > machine.model.registers.per_core // 2:
+        rate *= 0.8  # what it reads takes registers, too, and half as many groups fit
+    return rounds * prod(tile.block) / rate
+
+
+def _with_copies(machine: _Machine, tile: _Tile) -> Parameters | None:
+    """The widest copies that are valid with a tile, in steps of its depth if possible; None where there are none."""
     widths = {side: [w for w in (4, 2, 1) if w <= machine.access(side.lower())] for side in "AB"}
-    for a, b, k in product(widths["A"], widths["B"], (8, 16, 4)):
+    depths = sorted((4, 8, 16, 32), key=lambda depth: abs(depth - tile.depth))
+    for depth, a, b in product(depths, widths["A"], widths["B"]):
         parameters = Parameters(
             {
-                "mPerBlock": block[0],
-                "nPerBlock": block[1],
-                "kPerBlock": k,
-                "mPerThread": thread[0],
-                "nPerThread": thread[1],
-                "nPerWave": min(8, block[1] // thread[1]),
+                "mPerBlock": tile.block[0],
+                "nPerBlock": tile.block[1],
+                "kPerBlock": depth,
+                "mPerThread": tile.thread[0],
+                "nPerThread": tile.thread[1],
+                "nPerWave": min(tile.columns, tile.block[1] // tile.thread[1]),
                 "vectorA": a,
                 "vectorB": b,
                 "paddingA": 4 if machine.across["a"] else 0,
