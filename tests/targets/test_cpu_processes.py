@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from lithify.lang.errors import LithifyError
 from lithify.lang.levels import OUT, PAR
 from lithify.lang.scalars import f32
 from lithify.targets.cpu import CpuTarget
+from lithify.targets.cpu.executable import CpuExecutable
+from lithify.targets.cpu.pool import Pool
 from tests.targets.handmade import buffer, index, lanes, loop, op, program, random
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +58,8 @@ def test_a_forked_process_makes_its_own_threads() -> None:
             "from tests.targets.test_cpu_processes import negation, N\n"
             "run = CpuTarget(2).compile(negation())\n"
             "x = np.ones(N, np.float32)\n"
-            "assert (run(x) == -1).all()\n"
+            "for _ in range(3):\n"
+            "    assert (run(x) == -1).all()\n"
             "child = os.fork()\n"
             "if not child:\n"
             "    for _ in range(20):\n"
@@ -90,6 +94,41 @@ def test_many_short_parallel_loops() -> None:
         run = CpuTarget(2).compile(program([a], [c], *body))
         x = np.zeros(n, np.float32)
         np.testing.assert_array_equal(run(x), np.full(n, rounds, np.float32))
+
+
+@pytest.mark.parametrize("spin", [0, 20_000, 100_000])
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_loops_with_and_without_pauses(spin: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that sleep, that are about to, that look for work and that come too late: every element once."""
+    monkeypatch.setattr("lithify.targets.cpu.policy.LEAST_WORK", 0)
+    monkeypatch.setattr("lithify.targets.cpu.policy.SPIN_NANOSECONDS", spin)
+    n = 64
+    a, c, p = buffer("a", n), buffer("c", n, role="output", memory=OUT), index("p", n)
+    add = ir.Store(c, (p,), op("add", ir.Load(a, (p,)), ir.Constant(1.0, f32)))
+    target = CpuTarget(1)
+    pool = Pool(threads, target._runtime())
+    compiled = target.compile(program([a], [c], loop(p, n, add, level=PAR)))
+    run = CpuExecutable.deserialize(compiled.serialize(), lambda: pool)
+    x = np.zeros(n, np.float32)
+    for k in range(600):
+        x[:] = k
+        np.testing.assert_array_equal(run(x), np.full(n, k + 1, np.float32))
+        if k % 7 == 0:
+            time.sleep((k % 5) * 3e-5)
+    pool.close()
+    np.testing.assert_array_equal(run(x), x + 1)
+
+
+def test_idle_workers_sleep() -> None:
+    """Nothing uses a processor some time after the last loop."""
+    x = random(N)
+    run = CpuTarget(2).compile(negation())
+    for _ in range(5):
+        run(x)
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
 
 
 def test_a_busy_pool_does_not_stop_other_callers() -> None:
