@@ -92,6 +92,12 @@ def test_time_that_was_spent_before_counts(records: Records) -> None:
     assert second.resumed == len(second.measurements) == 2
 
 
+def test_the_default_is_measured_in_any_case(records: Records) -> None:
+    outcome = run(records, Budget(seconds=0.001))
+    assert [m.candidate for m in outcome.measurements] == ["default"]
+    assert outcome.record is not None
+
+
 def test_nothing_right_gives_no_record(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Faults, "KEYS", ("refused", "broken"))
     outcome = run(records, Budget())

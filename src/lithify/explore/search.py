@@ -179,7 +179,9 @@ class _Search:
         return self._spent + time.monotonic() - self._start
 
     def wanted(self) -> bool:
-        """Whether anything is left to spend."""
+        """Whether anything is left to spend; the default is measured in any case."""
+        if not self.measurements:
+            return True
         seconds = self.budget.seconds
         if seconds is not None and self.elapsed() >= seconds - min(_DUEL_SECONDS, seconds / 4):
             return False  # the rest is for the end
