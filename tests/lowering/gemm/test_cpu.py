@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,15 @@ from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters, Space
-from lithify.machine import DeviceModel, host
+from lithify.machine import GENERIC_CPU, DeviceModel, host
 from lithify.targets.cpu import CpuTarget
+from lithify.targets.opencl import OpenCLTarget
 from tests.lowering.gemm.programs import FORMS, by_name, program_of
 
-# A machine whose vectors are short, so that small matrices have whole tiles and parts of tiles.
+# Machines whose vectors are short, so that small matrices have whole tiles and parts of tiles: one with threads, one
+# behind OpenCL.
 MODEL = replace(host(), vector_bytes=8, cores=2)
+OPENCL = replace(GENERIC_CPU, vector_bytes=8, vector_lanes=2, cores=2)
 TARGET = CpuTarget()
 
 
@@ -39,22 +43,25 @@ CHOICES = {
     "columns outside": {"outer": "n", "packA": "none", "packB": "thread"},
     "both on the heap": {"outer": "n", "packA": "heap", "packB": "heap"},
     "nothing packed": {"outer": "m", "packA": "none", "packB": "none"},
+    "sums in blocks": {"outer": "n", "packA": "none", "packB": "thread", "kPerBlock": 2},
+    "sums in blocks, rows outside": {"outer": "m", "packA": "thread", "packB": "none", "kPerBlock": 2},
 }
 
 
+@pytest.mark.parametrize("model", [MODEL, OPENCL], ids=["threads", "groups"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("choice", CHOICES)
-def test_every_step(form: str, choice: str) -> None:
+def test_every_step(form: str, choice: str, model: DeviceModel) -> None:
     program, arguments, expected = program_of(form, 7, 6, 3)
-    tiles = {"mPerBlock": 4, "nPerBlock": 4, "mPerThread": 2, "nPerThread": 2}
-    space = _space(program)
+    tiles = {"mPerBlock": 4, "nPerBlock": 4, "mPerThread": 2, "nPerThread": 4}
+    space = _space(program, model)
     for parallel in space.choices["parallel"]:
         parameters = space.default.updated(**tiles, **CHOICES[choice], parallel=parallel)
         if space.against(parameters) is not None:
             assert (form, parallel) == ("batched", "all")
             continue
-        lowered = lower(program.term, MODEL, parameters=parameters, check=True)
-        kernels = translate(lowered.term, program.parameters, device=MODEL)
+        lowered = lower(program.term, model, parameters=parameters, check=True)
+        kernels = translate(lowered.term, program.parameters, device=model)
         (result,) = run(kernels, by_name(program, arguments))
         np.testing.assert_array_equal(result, expected)
 
@@ -87,6 +94,24 @@ def test_the_default(form: str, sizes: tuple[int, int, int]) -> None:
     out = np.full(expected.shape, np.nan, np.float32)
     TARGET.compile(kernels)(*arguments, out=out)
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("sizes", [(1, 5, 1), (7, 7, 7), (17, 2, 40), (33, 65, 17)])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_default_through_opencl(opencl_device: Any, form: str, sizes: tuple[int, int, int]) -> None:
+    program, arguments, expected = program_of(form, *sizes)
+    kernels = translate(lower(program.term, GENERIC_CPU).term, program.parameters, device=GENERIC_CPU)
+    out = np.full(expected.shape, np.nan, np.float32)
+    OpenCLTarget(opencl_device.platform.name).compile(kernels)(*arguments, out=out)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_what_a_group_keeps_fits_its_local_memory() -> None:
+    program, _, _ = program_of("plain", 300, 300, 300)
+    space = _space(program, OPENCL)
+    room = OPENCL.memory("local").bytes
+    with pytest.raises(RewriteFailed, match=f"packB keeps .* bytes of local memory, there are {room}"):
+        lower(program.term, OPENCL, parameters=space.default.updated(nPerBlock=304, packB="thread", outer="n"))
 
 
 @pytest.mark.parametrize("sizes", [(0, 4, 3), (4, 0, 3), (4, 3, 0)])

@@ -126,8 +126,8 @@ def _too_much(p: Parameters, problem: Problem, machine: _Machine) -> str | None:
     needed = sum(kept.values()) * element
     if needed <= machine.own_bytes:
         return None
-    return f"{', '.join(f'{name} {size * element}' for name, size in kept.items() if size)}: {needed} bytes of local \
-memory, there are {machine.own_bytes}"
+    parts = ", ".join(f"{name} keeps {size * element}" for name, size in kept.items() if size)
+    return f"{parts}: {needed} bytes of local memory, there are {machine.own_bytes}"
 
 
 # ---- the choice where nothing was measured -----------------------------------------------------------------------
