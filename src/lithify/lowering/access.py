@@ -6,9 +6,14 @@ normal forms of its loads and stores then say, for each loop, how far apart in m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from lithify.arith import ArithError, Expr, Loaded, Variable, const
 from lithify.kernel import ir
@@ -20,7 +25,8 @@ class Access:
 
     `strides` maps the name of each enclosing loop to the distance in elements between consecutive iterations (None
     where data decides it), `borders` to the number of iterations at its two ends that meet padding; `times` is how
-    often the access is executed.
+    often the access is executed. `places(name)` are the elements that short loops (over windows) reach in one iteration
+    of the loop of that name, all others being in their middle; none where data decides it.
     """
 
     buffer: ir.Buffer
@@ -28,6 +34,7 @@ class Access:
     strides: dict[str, int | None]
     borders: dict[str, tuple[int, int]]
     times: int
+    places: Callable[[str], frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,38 @@ class Walk:
         return self.strided == 0 and self.contiguous > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What consecutive iterations of a loop read in common: the elements that one reads, and those of them that the
+    next one reads again. `reads` holds, for each buffer, the elements and how far the next iteration's are from them.
+    """
+
+    reads: tuple[tuple[frozenset[int], int], ...]
+
+    @property
+    def loads(self) -> int:
+        """Elements that one iteration reads."""
+        return sum(len(places) for places, _ in self.reads)
+
+    @property
+    def shared(self) -> int:
+        """Those of them that the next iteration reads, too."""
+        return sum(len(places & {p + step for p in places}) for places, step in self.reads)
+
+    def loads_of(self, iterations: int) -> int:
+        """Elements that so many consecutive iterations read together."""
+        return iterations * self.loads - (iterations - 1) * self.shared
+
+    def rows(self, iterations: int) -> int:
+        """How many places far apart so many consecutive iterations read from at the same time."""
+        return sum(_clusters({p + k * step for p in places for k in range(iterations)}) for places, step in self.reads)
+
+
+def _clusters(places: set[int]) -> int:
+    ordered = sorted(places)
+    return sum(1 for a, b in itertools.pairwise([-_FAR_APART, *ordered]) if b - a >= _FAR_APART)
+
+
 def accesses(program: ir.Program) -> list[Access]:
     """All accesses to arrays in memory (private memory and scalars cost nothing to walk through)."""
     found: list[Access] = []
@@ -54,6 +93,8 @@ def accesses(program: ir.Program) -> list[Access]:
 
 # A symbolic size, for probing; the widest border that is looked for.
 _SIZE, _BORDER = 1024, 32
+# Elements that are as far apart as this are in different rows; more elements of a window than this are not looked at.
+_FAR_APART, _LARGEST_WINDOW = 64, 4_096
 
 _Loops = tuple[tuple[Variable, str, int], ...]
 
@@ -112,7 +153,9 @@ def _note(
     probe = _Probe(position, guard, loops)
     strides = {name: probe.stride(variable) for variable, name, _ in loops}
     borders = {name: probe.borders(variable, extent) for variable, name, extent in loops}
-    found.append(Access(buffer, is_store, strides, borders, prod(extent for _, _, extent in loops)))
+    variables = {name: variable for variable, name, _ in loops}
+    times = prod(extent for _, _, extent in loops)
+    found.append(Access(buffer, is_store, strides, borders, times, lambda name: probe.places(variables[name])))
 
 
 def mentions_data(form: Expr) -> bool:
@@ -159,6 +202,16 @@ class _Probe:
         )
         return (low, high) if max(low, high) < _BORDER else (0, 0)
 
+    def places(self, variable: Variable) -> frozenset[int]:
+        """See `Access`."""
+        short = [(v, n) for v, n in self.loops if v is not variable and 1 < n <= _BORDER]
+        if self.by_data or prod(n for _, n in short) > _LARGEST_WINDOW:
+            return frozenset()
+        grid = np.meshgrid(*[np.arange(n) for _, n in short], indexing="ij", sparse=True)
+        values: dict[Variable, Any] = self.middle | {v: at for (v, _), at in zip(short, grid, strict=True)}
+        found = self.position.evaluate(values)
+        return frozenset(np.unique(found).tolist())
+
     def _corners(self, variable: Variable) -> list[dict[Variable, int]]:
         """The ends of short loops inside (windows), combined; long loops at their middle."""
         corners = [dict(self.middle)]
@@ -190,3 +243,13 @@ def borders_of(name: str, found: list[Access]) -> tuple[int, int]:
     """How many iterations at either end of the loop of that name meet padding in some access."""
     ends = [access.borders[name] for access in found if name in access.borders]
     return max((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+
+def reuse_of(name: str, found: list[Access]) -> Reuse:
+    """What consecutive iterations of the loop of that name read in common."""
+    reads: dict[tuple[ir.Buffer, int], set[int]] = defaultdict(set)
+    for access in found:
+        step = access.strides.get(name)
+        if step is not None and not access.is_store:
+            reads[access.buffer, step] |= access.places(name)
+    return Reuse(tuple((frozenset(places), step) for (_, step), places in reads.items()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
-from lithify.lowering import rearrangement, stages
+from lithify.lowering import rearrangement, row_blocks, stages
 from lithify.lowering.facts import (
     body_work,
     element_of,
@@ -21,11 +21,12 @@ from lithify.lowering.facts import (
     lanes_of,
     scalar_bits,
 )
-from lithify.lowering.needs import Need, Nest, has_work, is_scalar
+from lithify.lowering.needs import Need, Nest, Path, has_work, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import elements, is_constant, length_of, work
 from lithify.rewrite import Derivation, Strategy, everywhere, try_
 from lithify.rules.algorithmic import split_join, split_range
+from lithify.rules.fusion import zip_of_maps
 from lithify.rules.lowering import (
     copy_loop,
     copy_vectors,
@@ -35,6 +36,7 @@ from lithify.rules.lowering import (
 from lithify.rules.memory import materialise, set_memory
 from lithify.rules.parallel import map_level
 from lithify.rules.reduction import partial_reduce, reduce_lanes, reduce_range, scan_of_sums, scan_of_sums_rest
+from lithify.rules.stencil import reduce_window_rows
 
 # Below this many operations starting the threads costs more than it brings.
 PARALLEL_WORK = 100_000
@@ -54,13 +56,14 @@ class CpuStrategist(DeviceStrategist):
     """Answers for a CPU: `model` gives cores and vector width, `loops` how the program's loops walk through memory.
 
     `parallel` is the level that the outermost loop gets, `leftover` that of what its pieces leave over, `scratch` the
-    memory for what a loop body cannot keep in registers.
+    memory for what a loop body cannot keep in registers. `blocks_rows` says that long straight code pays.
     """
 
     unrolled_work = 160
     parallel: Level = PAR
     leftover: Level = SEQ
     scratch: Memory = THREAD
+    blocks_rows = True
 
     def settle(self, derivation: Derivation) -> Derivation:
         if not self.model.has_memory("local"):
@@ -77,12 +80,16 @@ class CpuStrategist(DeviceStrategist):
         if VEC in nest:
             return Choice(path, map_level(UNROLL if length_of(m) <= 16 else SEQ))
         if not nest:
-            step = stages.next_step(m, self.model)
+            again = stages.recomputed(m, self.loops) if self.blocks_rows else None
+            step = again or stages.next_step(m, self.model)
             if step is not None:
                 return Choice((*path, *step[0]), step[1])
         interior = None if nest else self._without_borders(m)
         if interior is not None:
             return Choice(path, interior)
+        in_rows = self._in_rows_of_windows(m, path, nest) if self.blocks_rows else None
+        if in_rows is not None:
+            return in_rows
         if not nest and self.spreads(work(m)):
             return Choice(path, self.spread(m))
         if is_flat(m):
@@ -100,6 +107,22 @@ class CpuStrategist(DeviceStrategist):
         inner = length_of(m) - low - high
         pays = 0 < low + high <= inner and is_constant(m)
         return cut_borders(low, inner) if pays and not is_flat(m) and not has_work(m.args[1]) else None
+
+    def _in_rows_of_windows(self, m: Term, path: Path, nest: Nest) -> Choice | None:
+        """Several rows of a stencil at a time; what is computed for a row on the way becomes a part of its loop."""
+        step = row_blocks.next_step(m, self._lanes(m))
+        if step is not None:
+            return Choice(path, step)
+        row = m.args[0].args[0]
+        if row.kind != "map" or row["level"] is not None or not is_flat(row) or length_of(row) < 2 * self._lanes(row):
+            return None
+        operations = body_work(row) + stages.recomputed_work(m, self.loops)
+        step = row_blocks.block(m, operations, self.loops, self.model, not nest) if self._vectorises(row) else None
+        if step is None or not has_work(row.args[1]):
+            return None if step is None else Choice(path, step)
+        if row.args[1].kind == "zip":
+            return Choice((*path, 0, 0, 1), zip_of_maps)
+        return self.fused(row, (*path, 0, 0), (*nest, SEQ))
 
     def spreads(self, operations: int) -> bool:
         """Is a loop outside of all others worth running in parallel?"""
@@ -182,6 +205,8 @@ class CpuStrategist(DeviceStrategist):
                 return Choice(path, self._added_up(r))
             if n >= 2 * lanes and self._sums_in_lanes(r):
                 return Choice(path, self._independent_sums(r))
+        if r.kind == "reduce" and nest[-2:] == (UNROLL, VEC) and r.args[2].kind == "join" and has_start(r):
+            return Choice(path, reduce_window_rows)
         long = not nest and n * body_work(r) >= PARALLEL_WORK
         if r.kind == "scan" and long and is_constant(r.args[2]) and is_scalar(element_of(r)) and has_start(r):
             piece = n // (self.model.cores * PIECES)

@@ -10,7 +10,7 @@ from itertools import count
 
 from lithify.kernel import ir
 from lithify.lang.term import Term, subterms
-from lithify.lowering.access import Walk, accesses, borders_of, walk_of
+from lithify.lowering.access import Reuse, Walk, accesses, borders_of, reuse_of, walk_of
 
 _LOOPS = frozenset({"map", "reduce", "scan"})
 
@@ -38,7 +38,7 @@ class Loops:
     """How the named loops of a program move through memory, read off its plainly lowered kernels."""
 
     def __init__(self, program: ir.Program | None) -> None:
-        found = [] if program is None else accesses(program)
+        self._accesses = found = [] if program is None else accesses(program)
         names = {n for access in found for n in access.strides}
         self._walks = {name: walk_of(name, found) for name in names}
         self._borders = {name: borders_of(name, found) for name in names}
@@ -46,6 +46,12 @@ class Loops:
     def walk(self, loop: Term) -> Walk | None:
         """How a loop, or the one of the original program that it was made of, moves; None when it is not known."""
         return self._walks.get(self._original(loop))
+
+    def reuse(self, loop: Term) -> Reuse | None:
+        """What consecutive iterations of a loop read in common; None where it is not known, or goes from block to
+        block."""
+        name = self._original(loop)
+        return None if name not in self._walks or self.is_over_blocks(loop) else reuse_of(name, self._accesses)
 
     def is_over_blocks(self, loop: Term) -> bool:
         """Does the loop go from block to block of the original loop's iterations, further than its walk says?"""

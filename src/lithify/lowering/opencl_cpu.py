@@ -24,6 +24,7 @@ class OpenClCpuStrategist(CpuStrategist):
 
     parallel = leftover = GROUP
     scratch = LOCAL
+    blocks_rows = False  # compilers of OpenCL take many seconds for such code, and what they make of it is slower
 
     def spreads(self, operations: int) -> bool:
         """Always: outside of a group nobody may write to shared memory."""

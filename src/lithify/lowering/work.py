@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lithify.arith import Expr
+from lithify.lang.levels import INLINE
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Tuple, Type, shape_of
 
@@ -40,7 +41,10 @@ def elements(type_: Type) -> int:
 
 
 def work(t: Term) -> int:
-    """Scalar operations that computing the value takes; a copied element counts as one."""
+    """Scalar operations that computing the value takes; a copied element counts as one.
+
+    What is computed by those who read it (`map[inline]`) is left out.
+    """
     memo: dict[int, int] = {}
 
     def go(u: Term) -> int:
@@ -53,6 +57,8 @@ def work(t: Term) -> int:
         kind = u.kind
         if kind == "op":
             return _COSTLY.get(u["operator"].name, 1)
+        if kind == "map" and u["level"] == INLINE:
+            return 0
         if kind in ("map", "reduce", "scan"):
             return length_of(u.args[-1]) * max(1, go(body_of(u.args[0])))
         if kind == "generate":

@@ -92,7 +92,7 @@ slide_rotate = rule(
 
 reduce_window_rows = rule(
     "reduce-window-rows",
-    "reduce@k f z (join X) -> reduce@k.rows (λacc row. f acc (reduce@k.columns f e row)) z X",
+    "reduce@k f z (join X) -> reduce@k.rows (λacc row. let s = reduce@k.columns f e row in f acc s) z X",
     when=["associative f", "neutral e f"],
     examples=[Example("λ (W : 3.3.f32). reduce (+) 0 (join W)")],
     law="A reduction over a window of rows: each row by itself, then the rows.",

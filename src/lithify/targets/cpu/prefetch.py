@@ -23,10 +23,10 @@ from lithify.targets.cpu import policy
 from lithify.targets.cpu.analysis import SHARED_ROLES
 
 # A line of memory; how far ahead one is asked for in a stream, and in each of several rows. Measured on Zen 5, where
-# 256 to 512 and 1024 to 4096 bytes are within noise of these.
+# 192 to 512 and 2048 to 8192 bytes are within a few percent of these.
 _LINE = 64
 _FAR = 4_096
-_NEAR = 384
+_NEAR = 256
 # Arrays of which several rows are read, from this size on: a few times what is nearest to a core.
 _LEAST_OF_ROWS = 4 << 20
 # Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
