@@ -30,7 +30,7 @@ PROBLEMS = (
     "gemm -t f32 -transA false -transB false -g 1 -m 1024 -n 1024 -k 1024",
     "gemm -t f32 -transA false -transB true -g 1 -m 384 -n 2304 -k 768",
 )
-SHORT, LONG, NEAR = 10.0, 32.0, 1.05
+SHORT, LONG, NEAR = 10.0, 26.0, 1.05
 _CHILD = """
 import json, sys, time
 import numpy, llvmlite.binding
