@@ -8,17 +8,24 @@ beside it: lithify's own copy and sum, and `benchmarks.stream`'s loops.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from benchmarks.harness import Row, Timing, compare, cpu_name, ratio, record, table, usable_cores
+from benchmarks.harness import (
+    Row,
+    Timing,
+    compare,
+    cpu_name,
+    own_kernels_of_openblas,
+    ratio,
+    record,
+    table,
+    usable_cores,
+)
 from benchmarks.stream import aligned, jobs
 
-# Variables that make OpenBLAS take this machine for another one.
-_MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 _STREAM_ELEMENTS = 1 << 24
 # Seconds between two that are compared: OpenMP's threads go on waiting in a loop for about so long.
 REST = 0.06
@@ -90,15 +97,8 @@ def measure(case: Any, streams: Streams, rounds: int) -> Row:
     return row
 
 
-def _restart_without_misleading() -> None:
-    """OpenBLAS reads its variables when it is loaded: the process starts anew without them."""
-    if any(name in os.environ for name in _MISLEADING):
-        environment = {k: v for k, v in os.environ.items() if k not in _MISLEADING}
-        os.execve(sys.executable, sys.orig_argv, environment)
-
-
 def main(quick: bool) -> None:
-    _restart_without_misleading()
+    own_kernels_of_openblas()
     rows = run(quick)
     print(table(rows))
     if not quick:

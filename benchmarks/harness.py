@@ -143,6 +143,17 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+# Variables that make OpenBLAS take this machine for another one.
+_MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def own_kernels_of_openblas() -> None:
+    """OpenBLAS chooses its kernels itself: the process starts anew without variables, which it reads when loaded."""
+    if any(name in os.environ for name in _MISLEADING):
+        environment = {k: v for k, v in os.environ.items() if k not in _MISLEADING}
+        os.execve(sys.executable, sys.orig_argv, environment)
+
+
 def machine_facts() -> dict[str, Value | dict[str, str]]:
     """What has to be known to read a result: processor, cores, what else ran, system, versions, settings."""
     versions = {"lithify": __version__}
