@@ -174,7 +174,8 @@ def test_the_anatomy_agrees_with_the_derived_program() -> None:
     blocks = Move("register-block-2d", (f"{rows}.tile", f"{columns}.tile"))
     plan = Plan((Move("tile", (rows, columns)), blocks), Mapping())
     model = host()
-    taken = anatomy(plan.cuts, {rows: 64, columns: 64}, derive(plan, primes(plan.cuts), program, model).term)
+    extents = {rows: 64, columns: 64}
+    taken = anatomy(plan.cuts, extents, derive(plan, primes(plan.cuts, extents), program, model).term)
     for lengths in itertools.product((2, 4, 8), repeat=4):
         point = dict(zip(plan.cuts.parts, lengths, strict=True))
         derived = derive(plan, point, program, model).term
@@ -192,3 +193,13 @@ def test_points_are_left_out_of_large_programs_first(counts: list[int], most: in
     assert sum(kept) <= most
     assert all(k == n or k == max(kept) for k, n in zip(kept, counts, strict=True))
     assert [list(r) for r in rows] == [list(r) for r in sample(counts, most, seed=0)]
+
+
+def test_what_spans_a_whole_loop_counts_its_tiles() -> None:
+    """Sums that move out of the loop over tiles accumulate all of them: far more than there are registers."""
+    program = name_loops(product(64, 32, 64).term)
+    rows, columns = [t["name"] for t in loops(product(64, 32, 64))[:2]]
+    moves = (Move("register-block-2d", (rows, columns)), Move("sums-out", (f"{columns}.block",)))
+    plan, extents = Plan(moves, Mapping()), {rows: 64, columns: 64}
+    taken = anatomy(plan.cuts, extents, derive(plan, primes(plan.cuts, extents), program, host()).term)
+    assert taken.total(taken.registers, np.array([[2.0, 2.0]]))[0] == 4 * 2 * 2 * 32

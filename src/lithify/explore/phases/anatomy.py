@@ -1,14 +1,15 @@
 """What a mapped program takes, as products of its open lengths: so that thousands of points cost one derivation.
 
-The program is derived once with a prime for each open length, larger than any number that it contains otherwise; then
-the prime factors of a size say which lengths it is made of. A dimension of 1 is what is left of a loop whose tile is
-longer than the loop: it stands for the number of tiles.
+The program is derived once with a prime for each open length, larger than any of its loops; then the prime factors of
+a size say which lengths it is made of. A dimension of 1 is what is left of a loop whose tile is longer than the loop:
+it stands for the number of tiles, of whichever of the loops in question has more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +22,38 @@ from lithify.lang.types import Array, Type, shape_of
 from lithify.lowering.work import count, length_of
 
 Lengths = NDArray[np.float64]
-_PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069)
 # Memories that are small: of a thread, or of a group.
 _SCRATCH = ("thread", "local")
 
 
-def primes(cuts: Cuts) -> dict[str, int]:
-    """A prime for each open length. Raises ValueError where there are more lengths than primes."""
-    return dict(zip(cuts.parts, _PRIMES[: len(cuts.parts)], strict=True))
+def primes(cuts: Cuts, extents: Mapping[str, int]) -> dict[str, int]:
+    """A prime for each open length, larger than the extents of all loops."""
+    found: dict[str, int] = {}
+    number = max([*extents.values(), 2]) + 1
+    for part in cuts.parts:
+        while any(number % divisor == 0 for divisor in range(2, isqrt(number) + 1)):
+            number += 1
+        found[part] = number
+        number += 1
+    return found
 
 
 @dataclass(frozen=True)
 class Product:
-    """`constant` times the lengths `parts`, times the numbers of tiles of the loops `tiles`."""
+    """`constant` times the lengths `parts`, and `times` over the number of tiles of one of the loops `tiles`."""
 
     constant: int
     parts: tuple[int, ...]
     tiles: tuple[str, ...] = ()
+    times: int = 0
 
     def of(self, lengths: Lengths, tiles: Mapping[str, Lengths]) -> Lengths:
         """The product for each row of lengths."""
         result = np.full(lengths.shape[0], float(self.constant))
         for part in self.parts:
             result = result * lengths[:, part]
-        for loop in self.tiles:
-            result = result * tiles[loop]
+        if self.tiles and self.times:
+            result = result * np.max([tiles[loop] for loop in self.tiles], axis=0) ** self.times
         return result
 
 
@@ -97,7 +105,7 @@ class Anatomy:
 
 def anatomy(cuts: Cuts, extents: Mapping[str, int], mapped: Term) -> Anatomy:
     """Read off a program that was mapped with a prime for each open length; `extents` are those of its own loops."""
-    factor = _Factors(cuts, mapped)
+    factor = _Factors(cuts, extents)
     registers, scratch, straight, lanes, parallel, items = ([] for _ in range(6))
     for term, around in _loops(mapped):
         if term.kind == "to" and term["memory"].name in _SCRATCH:
@@ -127,16 +135,16 @@ def _loops(term: Term, around: tuple[Term, ...] = ()) -> Iterator[tuple[Term, tu
 
 
 class _Factors:
-    def __init__(self, cuts: Cuts, program: Term) -> None:
+    def __init__(self, cuts: Cuts, extents: Mapping[str, int]) -> None:
         self.cuts = cuts
-        self.primes = list(primes(cuts).values())
+        self.primes = list(primes(cuts, extents).values())
 
     def number(self, size: int) -> Product:
         """A size as a product of lengths."""
         return self.numbers([size])
 
     def numbers(self, sizes: Sequence[int], constant: int = 1) -> Product:
-        """A product of sizes: where one is 1, the number of tiles of a loop whose parts are among the others."""
+        """A product of sizes; each that is 1 is the number of tiles of a loop whose parts are among the others."""
         parts: list[int] = []
         ones = 0
         for size in sizes:
@@ -147,7 +155,7 @@ class _Factors:
                     size //= prime
             constant *= size
         roots = dict.fromkeys(self.cuts.parts[index].partition(".")[0] for index in parts)
-        return Product(constant, tuple(sorted(parts)), tuple(roots)[:ones])
+        return Product(constant, tuple(sorted(parts)), tuple(roots), ones)
 
     def bytes(self, type_: Type) -> Product:
         """The bytes of an array."""
@@ -158,5 +166,5 @@ class _Factors:
         """The iterations of a loop: its length, or the number of tiles of the loop that it goes over."""
         name = term["name"] or ""
         if Cuts.is_rest(name) and name.partition(".")[0] in self.cuts.roots:
-            return Product(1, (), (name.partition(".")[0],))
+            return Product(1, (), (name.partition(".")[0],), 1)
         return self.number(length_of(term))

@@ -169,15 +169,14 @@ def _examine(
     plan: Plan, program: Term, extents: Mapping[str, int], model: DeviceModel, limits: Limits, seed: int
 ) -> _Planned:
     """What a plan takes, its points, and whether the first of them becomes kernels. Raises LithifyError."""
-    taken = anatomy(plan.cuts, extents, derive(plan, primes(plan.cuts), program, model).term)
+    taken = anatomy(plan.cuts, extents, derive(plan, primes(plan.cuts, extents), program, model).term)
     lengths, dropped, there = points.survivors(taken, limits)
     if lengths.shape[0] > _POINTS_A_PROGRAM:
         (rows,) = points.sample([lengths.shape[0]], _POINTS_A_PROGRAM, seed)
         dropped[_SAMPLED] = lengths.shape[0] - len(rows)
         lengths = lengths[rows]
     if lengths.shape[0]:
-        middle = lengths[lengths.shape[0] // 2]
-        values = {part: int(v) for part, v in zip(plan.cuts.parts, middle, strict=True)}
+        values = {part: int(v) for part, v in zip(plan.cuts.parts, lengths[0], strict=True)}  # the least code
         lowered = finish(derive(plan, values, program, model), model)
         parameters = sorted((t for t in subterms(program) if t.kind == "param"), key=lambda t: str(t["name"]))
         translate(lowered.term, parameters, device=model)
