@@ -13,7 +13,8 @@
                   copy_out), double-buffer, hoist, hoist-expanded, ..
     parallel      map-level(level), map-relevel(old, level), reduce-level(level, memory), `nest(levels)`
     tiles         tiles that a group of items copies: `operand_tiles`, copy-shared(..), pipeline-tiles(slots, first,
-                  second), accumulate-pipe(memory, levels), copy-out(memory, levels), split-join-vectors(n, w)
+                  second), accumulate-pipe(memory, levels), copy-out(memory, levels), split-join-vectors(n, w),
+                  copy-tiles-shared(..), split-sum(s)
     instructions  use-instruction(row), reduce-operand-fission(i), offset-signed(i), planar-sum
     vector        vectorise(w), vectorise-loop(w); `vectorised_reduction`
     lowering      to-memory, bind-memory, copy-loop, .. : the small steps of the default lowerings

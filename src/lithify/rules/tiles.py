@@ -7,7 +7,7 @@ of tiles, which can be staged, and the views of a tile are left to the readers.
 
 from __future__ import annotations
 
-from lithify.lang.levels import LOCAL, PRIVATE, SEQ, UNROLL, Level
+from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, Level
 from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import Strategy, first, repeat, seq
 from lithify.rewrite.traversal import Where, at, topdown
@@ -201,4 +201,36 @@ split_join_vectors_zip = rule(
     when=_WHEN,
     examples=[Example("λ (xs : 10.f32) (ys : 10.f32). map (*) (zip xs ys)", (4, 2))],
     law="split-join-vectors for pairs: the blocks of both arrays, so that each stays by itself.",
+)
+
+# ---- sums in parts -------------------------------------------------------------------------------------------------
+
+
+def _of_parts(operands: str, of_part: str) -> str:
+    return f"""map@m (λx. map@n (λy. reduce@k f z (map@j g (zip {operands}))) B) A
+       -> let parts = to[memory] (map@k.part (λc.
+              map@m (λx. map@n (λy. reduce@k f e (map@j g (zip {of_part}))) c.1) c.0)
+              (zip (T (map (λx. split s (p x)) A)) (T (map (λy. split s (q y)) B)))) in
+          map@m.sum (λr. map@n.sum (λt. reduce@k.sum f z t) r) (map (λr. T r) (T parts))"""
+
+
+split_sum = rule(
+    "split-sum",
+    _of_parts("(p x) (q y)", "x y"),
+    parameters="s",
+    defaults={"memory": HEAP},
+    when=["s | length p", "length p >= 1", "associative f", "neutral e f"],
+    examples=[Example("λ (A : 4.6.f32) (B : 5.6.f32). map (λx. map (λy. reduce (+) 0 (map (*) (zip x y))) B) A", (3,))],
+    law="""A matrix of sums as the sum of matrices of partial sums, one for each s products (split-K): more of it can be
+    done at the same time. The partial sums are written down, and a loop of its own adds them up.""",
+)
+
+split_sum_swapped = rule(
+    "split-sum-swapped",
+    _of_parts("(q y) (p x)", "y x"),
+    parameters="s",
+    defaults={"memory": HEAP},
+    when=["s | length p", "length p >= 1", "associative f", "neutral e f"],
+    examples=[Example("λ (A : 4.6.f32) (B : 5.6.f32). map (λx. map (λy. reduce (+) 0 (map (*) (zip y x))) B) A", (3,))],
+    law="split-sum where the pairs hold the column's element first.",
 )

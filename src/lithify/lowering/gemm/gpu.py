@@ -19,13 +19,13 @@ from lithify.lang.levels import OUT, PRIVATE, UNROLL, VEC, Level, Memory
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains
 from lithify.lowering.gemm.gpu_space import lies_across
-from lithify.lowering.gemm.problem import Product
+from lithify.lowering.gemm.problem import Product, product_in
 from lithify.lowering.gemm.register import NARROW
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.rewrite import Derivation, Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate, loop_of
-from lithify.rules.algorithmic import flatten, let_atom, split_join, split_join_zip
-from lithify.rules.fusion import epilogue_fission, reduce_map_fusion, zip_of_maps
+from lithify.rules.algorithmic import flatten, let_atom, let_out, split_join, split_join_zip
+from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_of_maps
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, coalesce, layout_out, pad_fill_zip
 from lithify.rules.matrix import block_reduction
@@ -41,6 +41,8 @@ from lithify.rules.tiles import (
     pipeline_tiles,
     split_join_vectors,
     split_join_vectors_zip,
+    split_sum,
+    split_sum_swapped,
 )
 
 ITEM = Level("item")
@@ -53,6 +55,11 @@ _MOST_LANES = 4
 def derive(derivation: Derivation, product: Product, problem: Problem, parameters: Parameters) -> None:
     """Take a product in normal form down to groups, items and registers."""
     number = parameters.number
+    if number("splitK") > 1:
+        derivation.apply(_in_parts(product, number("splitK")))
+        found = product_in(derivation.term)
+        assert found is not None, "the partial sums are a product, too"
+        product = found
     m, n, k = product.loops.m, product.loops.n, product.loops.k
     tile = {m: number("mPerBlock"), n: number("nPerBlock")}
     thread = {m: number("mPerThread"), n: number("nPerThread")}
@@ -130,6 +137,21 @@ def _staged(
         copy = copy_shared_across if across[side.lower()] else copy_shared
         copied = copy(UNROLL, ITEM, items, number(f"vector{side}"))
         derivation.apply(at(loop_of(f"{k}.block", "pipe"), at((1, 0, place, 0), copied)))
+
+
+def _in_parts(product: Product, count: int) -> Strategy:
+    """The product as a sum of `count` products of parts of its operands; work on the results is done on the sums."""
+    m, n, k = product.loops.m, product.loops.n, product.loops.k
+    apart = try_(at(n, epilogue_fission()) >> at(m, epilogue_fission("map")) >> NARROW)
+    here = loop_of(k, "reduce")
+    in_parts = split_sum_swapped if product.swapped else split_sum
+    return seq(
+        apart,
+        at(here, reduce_map_fission),
+        at(m, in_parts(product.sizes["k"] // count)),
+        repeat(topdown(let_out)),
+        at(here, reduce_map_fusion),
+    )
 
 
 def _split(loop: str, size: int, vector: int = 1, length: int = 0) -> Strategy:

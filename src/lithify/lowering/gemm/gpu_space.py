@@ -13,6 +13,7 @@ from lithify.machine import DeviceModel
 
 # What an item keeps in registers beside its tile, the operands of a step and what it has loaded for the next one.
 _OTHER_REGISTERS = 24
+_OF_THE_PEAK = 0.72  # of multiply-adds, that the best tile reaches
 _MANY_ROUNDS = 4  # of groups on a core: then the last one, which is not full, does not matter
 _BUSY_EPILOGUE = 129  # registers that an item of the largest tile of f32 needs with one
 _MOST_ITEMS = 256  # NVIDIA's OpenCL refuses larger groups
@@ -68,6 +69,7 @@ def space(problem: Problem, model: DeviceModel) -> Space:
         "paddingA": (0, 4),
         "paddingB": (0, 4),
         "stages": (1, 2, 3),
+        "splitK": (1, 2, 3, 4, 6, 8),
     }
     return Space(choices, _default(machine), lambda p: _against(p, machine))
 
@@ -110,9 +112,19 @@ def _registers(p: Parameters, machine: _Machine, items: int) -> int:
 
 def _against_copies(p: Parameters, machine: _Machine, items: int) -> str | None:
     k, local = p.number("kPerBlock"), 0
+    if machine.sizes["k"] % p.number("splitK"):
+        return f"splitK={p['splitK']} does not divide k={machine.sizes['k']}"
+    if p.number("splitK") > 1 and machine.sizes["g"] > 1:
+        return "a batch of products is not split along k, too"
     for side, dim in (("A", "m"), ("B", "n")):
         block, vector = p.number(f"{dim}PerBlock"), p.number(f"vector{side}")
         row, pitch = (k if machine.across[side.lower()] else block), machine.contiguous(side.lower())
+        if (
+            p.number("splitK") > 1
+            and machine.across[side.lower()]
+            and machine.sizes["k"] // p.number("splitK") % vector
+        ):
+            return f"vector{side}={vector} does not divide a part of the sums (splitK={p['splitK']})"
         if row % vector or pitch % vector:
             return f"vector{side}={vector} does not divide the rows of {side} ({pitch}) and of its tile ({row})"
         if block * k % (items * vector):
@@ -155,28 +167,33 @@ _TILES = (
 
 def _default(machine: _Machine) -> Parameters:
     """The choice where nothing was measured: the tile that takes least time by what is known of an H200."""
-    found = [(t, p) for t in _TILES if (p := _with_copies(machine, t)) is not None]
+    splits = (1, 2, 3, 4, 6, 8)
+    found = [(t, p) for t in _TILES for split in splits if (p := _with_copies(machine, t, split)) is not None]
     assert found, "the smallest tile is always valid"
     return min(found, key=lambda choice: _time(machine, *choice))[1]
 
 
 def _time(machine: _Machine, tile: _Tile, parameters: Parameters) -> float:
-    """Steps of all groups of a multiprocessor, one after another, in units of the best tile's multiply-adds."""
-    groups = machine.sizes["g"] * prod(
-        -(-machine.sizes[dim] // size) for dim, size in zip("mn", tile.block, strict=True)
-    )
-    rounds = groups / machine.model.cores
+    """Seconds: those of the groups of a multiprocessor, one after another, and of adding up partial sums."""
+    model, sizes, split = machine.model, machine.sizes, parameters.number("splitK")
+    blocks = [-(-sizes[dim] // size) for dim, size in zip("mn", tile.block, strict=True)]
+    rounds = sizes["g"] * split * prod(blocks) / model.cores
     rounds = rounds if rounds > _MANY_ROUNDS else ceil(rounds)
     by_vectors = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1
     items = prod(tile.block) // prod(tile.thread)
-    resident = min(rounds, machine.model.registers.per_core // (_registers(parameters, machine, items) * items))
-    rate = min(tile.rate[0 if by_vectors else 1], tile.wave * resident * items / machine.model.warp_width)
-    if machine.epilogue and items * _BUSY_EPILOGUE > machine.model.registers.per_core // 2:
+    resident = min(rounds, model.registers.per_core // (_registers(parameters, machine, items) * items))
+    rate = min(tile.rate[0 if by_vectors else 1], tile.wave * resident * items / model.warp_width)
+    if machine.epilogue and items * _BUSY_EPILOGUE > model.registers.per_core // 2:
         rate *= 0.8  # what it reads takes registers, too, and half as many groups fit
-    return rounds * prod(tile.block) / rate
+    a_core = _OF_THE_PEAK * model.arithmetic_peak("f32").rate / 2 / model.cores
+    seconds = rounds * prod(tile.block) * (sizes["k"] / split) / (rate * a_core)
+    if split > 1:
+        written = sizes["m"] * sizes["n"] * machine.scalars["acc"].bytes
+        seconds += 2 * model.launch_seconds + (2 * split + 1) * written / model.bandwidth().rate
+    return seconds
 
 
-def _with_copies(machine: _Machine, tile: _Tile) -> Parameters | None:
+def _with_copies(machine: _Machine, tile: _Tile, split: int) -> Parameters | None:
     """The widest copies that are valid with a tile, in steps of its depth if possible; None where there are none."""
     widths = {side: [w for w in (4, 2, 1) if w <= machine.access(side.lower())] for side in "AB"}
     depths = sorted((4, 8, 16, 32), key=lambda depth: abs(depth - tile.depth))
@@ -194,6 +211,7 @@ def _with_copies(machine: _Machine, tile: _Tile) -> Parameters | None:
                 "paddingA": 4 if machine.across["a"] else 0,
                 "paddingB": 4 if machine.across["b"] else 0,
                 "stages": 2,
+                "splitK": split,
             }
         )
         if _against(parameters, machine) is None:
