@@ -1,0 +1,150 @@
+"""Operands in other types than their sum's: every step checked, kernels evaluated, whatever the machine at hand has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lithify import operators
+from lithify.kernel.evaluator import run
+from lithify.kernel.show import show
+from lithify.kernel.translate import translate
+from lithify.lang import read_text
+from lithify.lang.module import Elaborated
+from lithify.lang.scalars import SCALARS
+from lithify.lowering import lower
+from lithify.lowering.families import recognise
+from lithify.lowering.gemm.operands import dot_products, unpacked
+from lithify.lowering.tuning import Parameters
+from lithify.machine import DeviceModel, cpu_model, read_cpu
+
+AVX512 = frozenset({"avx512f", "avx512vl"})
+
+
+def model(*flags: str) -> DeviceModel:
+    return cpu_model(replace(read_cpu(), machine="x86_64", flags=AVX512 | frozenset(flags), cores=2))
+
+
+DOTS = model("avx512_bf16", "avx512_vnni")
+PLAIN = model()
+PROGRAMS = {"bf16": "matmulF32", "f16": "matmulF32", "i8": "matmulI32", "complex64": "matmul"}
+
+
+def product(scalar: str, m: int, n: int, k: int, left: str = "a", right: str = "b") -> Elaborated:
+    """A product of inputs that lie as they are read, or transposed."""
+    a = f"{k}.{m}" if "transpose" in left else f"{m}.{k}"
+    b = f"{n}.{k}" if "transpose" in right else f"{k}.{n}"
+    text = f"main = λ (a : {a}.{scalar}) (b : {b}.{scalar}) . {PROGRAMS[scalar]} ({left}) ({right})"
+    return read_text(f"{operators.path('blas').read_text()}\n{text}")["main"].elaborate()
+
+
+def inputs(scalar: str, shape: tuple[int, int], seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    if scalar == "i8":
+        return rng.integers(-128, 128, shape).astype(np.int8)
+    x = rng.integers(-8, 9, shape) + (1j * rng.integers(-8, 9, shape) if scalar == "complex64" else 0)
+    return x.astype(SCALARS[scalar].dtype)
+
+
+def check(
+    scalar: str, device: DeviceModel, sizes: tuple[int, int, int], parameters: str | None = None, **how: str
+) -> str:
+    """Lower with every step compared, evaluate the kernel; its text."""
+    e = product(scalar, *sizes, **how)
+    found = recognise(e.term)
+    assert found is not None
+    chosen = None
+    if parameters is not None:
+        space = found[0].space(found[1], device)
+        assert space is not None
+        chosen = space.default.updated(**dict(Parameters.parse(parameters)))
+    program = translate(lower(e.term, device, check=True, parameters=chosen).term, e.parameters, device=device)
+    m, n, k = sizes
+    a, b = inputs(scalar, (m, k), 1), inputs(scalar, (k, n), 2)
+    wide = np.int64 if scalar == "i8" else np.complex128
+    given = {
+        "a": a.T if "transpose" in how.get("left", "") else a,
+        "b": b.T if "transpose" in how.get("right", "") else b,
+    }
+    (result,) = run(program, given)
+    np.testing.assert_array_equal(result.astype(wide), a.astype(wide) @ b.astype(wide))
+    return show(program)
+
+
+@pytest.mark.parametrize("device", [DOTS, PLAIN], ids=["dot products", "none"])
+@pytest.mark.parametrize("scalar", PROGRAMS)
+@pytest.mark.parametrize("sizes", [(5, 18, 8), (3, 17, 7)], ids=str)
+def test_every_step(scalar: str, device: DeviceModel, sizes: tuple[int, int, int]) -> None:
+    text = check(scalar, device, sizes)
+    assert ("avx512.dot" in text) is (device is DOTS and scalar in ("bf16", "i8"))
+
+
+@pytest.mark.parametrize("scalar", PROGRAMS)
+@pytest.mark.parametrize(
+    ("left", "right"), [("transpose a", "b"), ("a", "transpose b"), ("transpose a", "transpose b")]
+)
+def test_transposed(scalar: str, left: str, right: str) -> None:
+    check(scalar, DOTS, (5, 18, 6), left=left, right=right)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "parameters"),
+    [
+        ("bf16", "packA=heap,packB=heap"),
+        ("bf16", "outer=m,packB=heap"),
+        ("i8", "instruction=avx512.dot.16x4.u8i8,packA=thread"),
+        ("i8", "instruction=avx512.dot.16x4.u8i8,packA=heap,packB=heap"),
+        ("i8", "instruction=none,packA=thread,packB=thread"),
+        ("f16", "packA=thread,packB=thread,kPerBlock=5"),
+        ("complex64", "packA=thread,packB=thread,kPerBlock=5"),
+        ("complex64", "packA=heap,packB=heap"),
+    ],
+)
+def test_other_choices(scalar: str, parameters: str) -> None:
+    check(scalar, DOTS, (5, 18, 9) if "kPerBlock" in parameters else (5, 18, 8), parameters)
+
+
+def test_which_dot_products_there_are() -> None:
+    def names(scalar: str, device: DeviceModel) -> list[str]:
+        found = recognise(product(scalar, 5, 18, 8).term)
+        assert found is not None
+        return [row.name for row in dot_products(found[1], device)]
+
+    assert names("bf16", DOTS) == ["avx512.dot.16x2.bf16"]
+    assert names("i8", DOTS) == ["avx512.dot.16x4.i8u8", "avx512.dot.16x4.u8i8"]
+    assert names("f16", DOTS) == names("bf16", PLAIN) == names("i8", PLAIN) == names("complex64", DOTS) == []
+
+
+@pytest.mark.parametrize(
+    ("scalar", "parameters", "reason"),
+    [
+        ("bf16", "packB=none", r"packB=none: avx512\.dot\.16x2\.bf16 takes it in groups"),
+        ("f16", "packA=none", "packA=none: its elements would be converted at every use"),
+        ("bf16", "instruction=none,packB=none", "packB=none: its elements"),
+        ("i8", "instruction=avx512.dot.16x4.u8i8,packA=none", "packA=none"),
+    ],
+)
+def test_what_must_be_packed(scalar: str, parameters: str, reason: str) -> None:
+    found = recognise(product(scalar, 5, 18, 8).term)
+    assert found is not None
+    space = found[0].space(found[1], DOTS)
+    assert space is not None
+    assert unpacked(space.default, found[1]) is None
+    against = space.against(
+        space.default.updated(**({"packA": "thread", "packB": "thread"} | dict(Parameters.parse(parameters))))
+    )
+    assert against is not None
+    assert re.search(reason, against), against
+
+
+def test_more_than_a_conversion_is_no_dot_product() -> None:
+    text = "main = λ (a : 5.8.bf16) (b : 8.18.bf16) . matmul (map (map (λ x . f32 x * 2)) a) (map (map f32) b)"
+    e = read_text(f"{operators.path('blas').read_text()}\n{text}")["main"].elaborate()
+    found = recognise(e.term)
+    assert found is not None
+    assert " -prologue " in found[1].line
+    assert dot_products(found[1], DOTS) == ()
