@@ -351,3 +351,36 @@ def test_launch_roots_a_kernel() -> None:
 def test_unknown_parameters() -> None:
     with pytest.raises(Rejected, match="x is not a parameter of the program"):
         translate(copied(vector("x", 4), SEQ), [param("y", f32)])
+
+
+# ---- local memory with padded rows, and tiles that are fetched ahead -------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["local", "local:2", "local+4", "local:3+1"])
+def test_the_text_of_local_memories(text: str) -> None:
+    assert str(M(text)) == text
+    assert M(str(M(text))) == M(text)
+
+
+def test_rows_of_local_memory_lie_apart() -> None:
+    staged = to(M("local+1"), copied(matrix("A", 4, 6), L("item1"), L("item0")))
+    group = map_(lambda _: copied(transpose(staged), L("item1"), L("item0")), replicate(1, ZERO), GROUP)
+    program = check(group)
+    (tile,) = [b for kernel in program.kernels for b in kernel.scratch if b.memory.name == "local"]
+    assert [size.constant for size in tile.shape] == [4, 7]
+
+
+def test_plain_copies_are_loaded_before_the_tile_is_used_and_stored_after_it() -> None:
+    rows = matrix("A", 5, 8)
+    tile = pipe(
+        lambda acc, row: map_(lambda p: add(proj(0, p), proj(1, p)), zip_(acc, reindex(reverse(8), row)), ITEM),
+        lambda row: to(M("local+2"), copied(row, ITEM)),
+        copied(replicate(8, ZERO), ITEM),
+        rows,
+        2,
+    )
+    body = map_(lambda _: copied(to(M("reg[item0]"), tile), ITEM), replicate(2, ZERO), GROUP)
+    program = check(body, device=catalogue.H200_OPENCL)
+    loop = next(s for s in statements(program.kernels[0].body) if isinstance(s, ir.Loop))
+    stores = [s.buffer.memory.name for s in statements(loop.body) if isinstance(s, ir.Store)]
+    assert stores == ["private", "reg", "local"]
