@@ -26,7 +26,7 @@ from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation, Strategy, at, first, loop_of, normalize, one, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.accumulators import accumulator_layout
-from lithify.rules.algorithmic import split_join
+from lithify.rules.algorithmic import let_introduction, split_join
 from lithify.rules.fusion import map_fission, map_fusion, map_replicate, reduce_map_fission, reduce_map_fusion
 from lithify.rules.interchange import map_map_interchange, map_map_shared, map_reduce_interchange
 from lithify.rules.layout import (
@@ -220,9 +220,14 @@ def _tiled_register_blocked(derivation: Derivation, loops: Loops, sizes: Tiling,
 
 
 def _to_groups(derivation: Derivation, loops: Loops, model: DeviceModel) -> None:
-    """toGlobal of a tile of the result; a tile a work-group where there are such, as it uses their local memory."""
+    """toGlobal of a tile of the result; a tile a work-group where there are such, as it uses their local memory.
+
+    Both tiles, which the slides print inside of the loops that read them, are copied before, by the whole group.
+    """
     derivation.once(to_memory(HEAP), loop_of(loops.sum, "reduce"))
     if model.has_level(GROUPS[0]) and model.has_memory("local"):
+        named_copy = let_introduction("to")
+        derivation.once(at((0, 0, 0), named_copy >> at((1, 0), named_copy)), loop_of(loops.sum, "reduce"))
         for loop, level in zip((loops.rows, loops.columns), GROUPS, strict=True):
             derivation.once(map_level(level), loop_of(f"{loop}.block", "map"))
 
