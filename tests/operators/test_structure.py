@@ -38,7 +38,7 @@ def loads(program: ir.Program) -> Counter[str]:
 
 
 ONE_KERNEL = {
-    "blas": ["scal", "axpy", "gemv", "gemvT", "ger", "gesummv", "gemm", "gemmNT", "gemmTN", "gemmTT"],
+    "blas": ["scal", "axpy", "gemv", "gemvT", "ger", "gesummv", "gemm", "gemmTN"],
     "layout": ["transpose2D", "swapMiddle", "channelsLast", "reverseDims"],
     "rows": ["softmax", "layernorm", "rmsnorm", "variance"],
     "image": ["binomial", "gaussian", "alongRow", "alongColumn", "unsharp", "harris"],
