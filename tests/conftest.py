@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 
 # What was tuned on the machine that runs the suite is no part of what is tested.
 os.environ["LITHIFY_RECORDS"] = ""
+# What is generated compiles without a warning.
+os.environ["CFLAGS"] = "-Werror"
 
 _HOW_TO_INSTALL = "run `make opencl`, or on Debian and Ubuntu: apt-get install pocl-opencl-icd oclgrind"
 

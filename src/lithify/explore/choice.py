@@ -55,13 +55,25 @@ def near(problem: Problem, device: str, records: Records = RECORDS) -> Iterator[
 
 
 def distance(problem: Problem, record: Record) -> float:
-    """How far a record's problem is: the sum of |log2| of the ratios of sizes; infinite where it is another kind."""
+    """How far a record's problem is: the sum of |log2| of the ratios of sizes; infinite where it is another kind.
+
+    Problems of a kind have the same scalars and lie alike in memory; what is done with the results may differ.
+    """
     if dict(problem.scalars) != dict(record.scalars) or problem.sizes.keys() != record.sizes.keys():
+        return float("inf")
+    apart = {f"-{name}" for name in problem.sizes} | {"-epilogue"}
+    if _flags(problem.line, apart) != _flags(record.problem, apart):
         return float("inf")
     pairs = [(size, record.sizes[name]) for name, size in problem.sizes.items()]
     if any((a < 1) != (b < 1) for a, b in pairs):
         return float("inf")
     return sum(abs(log2(a / b)) for a, b in pairs if a >= 1)
+
+
+def _flags(line: str, but: set[str]) -> dict[str, str]:
+    """The flags of a problem's line and their values, but some."""
+    words = line.split()[1:]
+    return {name: value for name, value in zip(words[::2], words[1::2], strict=False) if name not in but}
 
 
 def valid(record: Record, space: Space) -> Parameters | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from lithify.lang.errors import LithifyError
 
 WARNINGS = (
-    *("-std=c11", "-Wall", "-Wextra", "-Werror"),
+    *("-std=c11", "-Wall", "-Wextra"),
     # Programs may make comparisons whose result is known. (What one compiler does not know it is not to mention.)
     *("-Wno-type-limits", "-Wno-tautological-compare", "-Wno-bool-compare", "-Wno-unknown-warning-option"),
 )
@@ -61,6 +61,11 @@ def openmp_options() -> tuple[str, ...]:
         except CompileError:
             return ()
     return ("-fopenmp",)
+
+
+def user_options() -> tuple[str, ...]:
+    """The options in the variable CFLAGS, as other tools take them."""
+    return tuple(shlex.split(os.environ.get("CFLAGS", "")))
 
 
 def shared_library(text: str, options: Sequence[str]) -> bytes:

@@ -24,7 +24,8 @@ class CTarget(Target):
     @property
     def options(self) -> tuple[str, ...]:
         """All options that programs are compiled with."""
-        return (*self._options, *(compiler.openmp_options() if self._openmp else ()))
+        openmp = compiler.openmp_options() if self._openmp else ()
+        return (*self._options, *openmp, *compiler.user_options())
 
     def source(self, program: Program) -> str:
         """The program as one text, the header included."""
