@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import lanes_of
-from lithify.lowering.gemm.operands import chosen, instructions, made_apart, prepare
+from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
 from lithify.lowering.gemm.problem import Product, goes_over_columns
 from lithify.lowering.gemm.register import (
     NARROW,
@@ -54,71 +54,117 @@ class _Place:
         return _Place(PAR, THREAD) if model.has_level(PAR) else _Place(GROUP, LOCAL)
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """The loops that blocks are made of: `around` the blocks, those of `rows` and `columns` in one, and the reduction.
+
+    `summed`: the reduction over blocks of the sum, where there is one; what a block packs stays within it.
+    """
+
+    around: list[str]
+    rows: str
+    columns: str
+    reduction: str
+    summed: str = ""
+
+    @property
+    def tiles(self) -> list[str]:
+        """The loops over tiles of a block, outermost first."""
+        return [f"{self.columns}.block", f"{self.rows}.block"]
+
+    @property
+    def within(self) -> list[str]:
+        """The loops that a thread runs by itself and may pack around."""
+        return self.tiles if self.summed else [*self.around[1:], *self.tiles]
+
+
 def derive(derivation: Derivation, product: Product, parameters: Parameters, model: DeviceModel) -> None:
     """Take a product in normal form down to loops with levels and packed operands."""
-    lanes, place = lanes_of(model, product.reduction), _Place.of(model)
-    memories = {"thread": place.own, "heap": HEAP}
-    loops = product.loops
+    place, prepared = _Place.of(model), prepare(derivation, product, parameters)
+    blocks = _in_blocks(derivation, product, parameters, prepared.reduction, place)
+    derivation.apply(made_apart(blocks.reduction, prepared.apart))
+    _in_tiles(derivation, parameters, blocks)
+    _pack(derivation, product, parameters, blocks, prepared, lanes_of(model, product.reduction), place)
+    row, column = f"{blocks.rows}.tile", f"{blocks.columns}.tile"
+    row_of_table = chosen(parameters)
+    if row_of_table is not None:
+        derivation.apply(instructions(blocks.reduction, column, row_of_table))
+    derivation.apply(accumulated(blocks.reduction, row, column, PRIVATE, VEC))
+    for depth, loop in enumerate([*blocks.around, *blocks.tiles]):
+        derivation.apply(at(loop, map_level(SEQ if depth else place.level)))
+    derivation.apply(repeat(_legal_lanes(model)))
+
+
+def _in_blocks(
+    derivation: Derivation, product: Product, parameters: Parameters, reduction: str, place: _Place
+) -> _Blocks:
+    """Blocks of rows and columns, the loop that is spread outside, columns around rows within each; sums in blocks."""
+    loops, number = product.loops, parameters.number
     m, n = loops.m, loops.n
-    prepared, row_of_table = prepare(derivation, product, parameters), chosen(parameters)
-    k = prepared.reduction
-    number = parameters.number
-    blocks = {m: number("mPerBlock"), n: number("nPerBlock")}
+    sizes = {m: number("mPerBlock"), n: number("nPerBlock")}
     by_rows = parameters["outer"] == "m"
     outer, inner = (m, n) if by_rows else (n, m)
-
     if not by_rows:
         derivation.apply(interchange(m))
-    derivation.apply(split(outer, blocks[outer], lanes=outer == n) >> interchange(f"{outer}.tile"))
+    derivation.apply(split(outer, sizes[outer], lanes=outer == n) >> interchange(f"{outer}.tile"))
     tile = {outer: f"{outer}.tile", inner: inner}
-    blocked = [*loops.batch, f"{outer}.block"]
+    around = [*loops.batch, f"{outer}.block"]
     if parameters["parallel"] == "all":
-        while len(blocked) > 1:
-            batch = blocked[-2]
+        while len(around) > 1:
+            batch = around[-2]
             derivation.apply(try_(at(batch, layout_out)) >> at(batch, flatten) >> NARROW)
-            del blocked[-1]
-    summed_in_blocks = number("kPerBlock") < product.sizes["k"]
-    if blocks[inner] < product.length(inner) or summed_in_blocks:  # a block of sums consists of whole tiles
-        derivation.apply(split(inner, blocks[inner], lanes=inner == n))
+            del around[-1]
+    in_blocks = number("kPerBlock") < product.sizes["k"]
+    if sizes[inner] < product.length(inner) or in_blocks:  # a block of sums consists of whole tiles
+        derivation.apply(split(inner, sizes[inner], lanes=inner == n))
         tile[inner] = f"{inner}.tile"
-        blocked.append(f"{inner}.block")
+        around.append(f"{inner}.block")
     rows, columns = tile[m], tile[n]
     if not by_rows:
         derivation.apply(interchange(rows))
-    within, blocked_sum = blocked, ""
-    if summed_in_blocks:
-        derivation.apply(interchange(columns) >> block_sums(k, rows, columns, number("kPerBlock"), place.own))
-        k, blocked_sum, within = f"{k}.tile", f"{k}.block", []
-        derivation.apply(step_of(blocked_sum, interchange(rows)))
-    derivation.apply(made_apart(k, prepared.apart))
-    row, column = f"{rows}.tile", f"{columns}.tile"
-    in_tiles = seq(
-        split(columns, number("nPerThread"), lanes=True) >> interchange(column),
-        split(rows, number("mPerThread")),
+    if not in_blocks:
+        return _Blocks(around, rows, columns, reduction)
+    summed = f"{reduction}.block"
+    derivation.apply(interchange(columns) >> block_sums(reduction, rows, columns, number("kPerBlock"), place.own))
+    derivation.apply(step_of(summed, interchange(rows)))
+    return _Blocks(around, rows, columns, f"{reduction}.tile", summed)
+
+
+def _in_tiles(derivation: Derivation, parameters: Parameters, blocks: _Blocks) -> None:
+    """A block in register tiles: one reduction of tiles each."""
+    row, column = f"{blocks.rows}.tile", f"{blocks.columns}.tile"
+    tiles = seq(
+        split(blocks.columns, parameters.number("nPerThread"), lanes=True) >> interchange(column),
+        split(blocks.rows, parameters.number("mPerThread")),
         outer_products(row, column),
     )
-    derivation.apply(step_of(blocked_sum, in_tiles) if blocked_sum else in_tiles)
+    derivation.apply(step_of(blocks.summed, tiles) if blocks.summed else tiles)
 
-    tiles = [f"{columns}.block", f"{rows}.block"]
-    around = [*blocked, *tiles]
-    spread = around[0]
+
+def _pack(
+    derivation: Derivation,
+    product: Product,
+    parameters: Parameters,
+    blocks: _Blocks,
+    prepared: Prepared,
+    lanes: int,
+    place: _Place,
+) -> None:
+    """The operands' tiles in memory of a thread or on the heap, each moved out of all loops that do not change it."""
+    memories = {"thread": place.own, "heap": HEAP}
     left = 1 if product.swapped else 0
     for name, operand, levels in (("packA", left, (SEQ, UNROLL)), ("packB", 1 - left, (SEQ, VEC))):
         memory = memories.get(str(parameters[name]))
-        if memory is not None:
-            across = name == "packB" and prepared.as_stored and not goes_over_columns(product.nest[-1])
-            if across and not has_work(product.operands[1]):
-                shape = (number("kPerBlock"), number("nPerThread"))
-                derivation.apply(staged_across(k, operand, memory, shape, lanes))
-            else:
-                derivation.apply(staged(k, operand, memory, (*levels, *prepared.group)))
-            _move_out(derivation, memory, place, around if memory is HEAP else [*within[1:], *tiles])
-    if row_of_table is not None:
-        derivation.apply(instructions(k, column, row_of_table))
-    derivation.apply(accumulated(k, row, column, PRIVATE, VEC))
-    for loop in around:
-        derivation.apply(at(loop, map_level(place.level if loop == spread else SEQ)))
-    derivation.apply(repeat(_legal_lanes(model)))
+        if memory is None:
+            continue
+        across = name == "packB" and prepared.as_stored and not goes_over_columns(product.nest[-1])
+        if across and not has_work(product.operands[1]):
+            shape = parameters.number("kPerBlock"), parameters.number("nPerThread")
+            derivation.apply(staged_across(blocks.reduction, operand, memory, shape, lanes))
+        else:
+            derivation.apply(staged(blocks.reduction, operand, memory, (*levels, *prepared.group)))
+        on_heap = memory is HEAP
+        _move_out(derivation, memory, place, [*blocks.around, *blocks.tiles] if on_heap else blocks.within)
 
 
 def _legal_lanes(model: DeviceModel) -> Strategy:

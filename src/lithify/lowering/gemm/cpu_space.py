@@ -13,13 +13,15 @@ from lithify.machine import DeviceModel
 _VECTORS = (1, 2, 4)
 # Rows of a register tile beyond this many are tried in steps of two.
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
-# Terms of the sum that a block adds up where nothing was measured: a tile reads rows of the left operand as they lie in
-# memory, or columns, each term from another page.
-_SUM_OF_ROWS, _SUM_OF_COLUMNS = 512, 128
+# Terms of the sum that a block adds up where nothing was measured; fewer where the elements of the left operand that
+# the terms take lie pages apart: they share a few lines of the first cache.
+_SUM, _SUM_OF_ONE_SET, _PAGE = 512, 256, 4096
 # Rows of the left operand that are read again and again while a block of a sum is added up.
 _ROWS_OF_BLOCK = 1024
+# Rows of the right operand that are read side by side for one row of the left one.
+_ROWS_AT_ONCE = 8
 # Terms of the sum that are tried.
-_SUMMED = (16, 32, 64, 128, 256, 512, 1024, 2048)
+_SUMMED = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,20 @@ class _Machine:
             second_cache=caches.get(2, max(8 * first, own or 0)),
             own_bytes=own,
         )
+
+
+def pays(problem: Problem, model: DeviceModel) -> bool:
+    """Is the problem more than a matrix times a vector?
+
+    One row times a matrix that no cache holds is for this family too: a few rows of the matrix at a time are read as
+    they lie in memory. Others are what the default lowering does best.
+    """
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    if min(m, n) > 1:
+        return True
+    held = max((c.bytes for c in model.caches), default=0)
+    alike = len(set(problem.scalars.values())) == 1
+    return m == 1 < n and alike and _along_rows(problem, "B") and n * k * SCALARS[problem.scalars["b"]].bytes > held
 
 
 def space(problem: Problem, model: DeviceModel) -> Space:
@@ -190,6 +206,8 @@ def _read_once(problem: Problem, rows: int, columns: int, machine: _Machine) -> 
     """Blocks of the sum, so that the right operand is read along its rows, as it lies in memory."""
     m, n, k = (problem.sizes[d] for d in "mnk")
     straight = _along_rows(problem, "B")
+    if m == 1:
+        return _Blocks("n", 1, _share(n, columns, machine.threads, n), _even(k, _ROWS_AT_ONCE), "none", "none")
     n_block = _share(n, columns, 4 * machine.threads, n)
     return _Blocks("n", _up(m, rows), n_block, _even(k, 128), "none", "none" if straight else "thread")
 
@@ -206,10 +224,11 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
         if wide and m < pieces * rows:
             return _Blocks("n", _up(m, rows), _share(n, columns, pieces, n), k, "none", "none")
         return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
-    most_terms = _SUM_OF_COLUMNS if _along_rows(problem, "A") else _SUM_OF_ROWS
-    k_block = k if k <= 2 * most_terms else _even(k, most_terms)
+    in_one_set = _along_rows(problem, "A") and m * element % _PAGE == 0
+    most_terms = _SUM_OF_ONE_SET if in_one_set else _SUM
+    k_block = k if k <= 3 * most_terms else _even(k, most_terms)
     if wide:
-        most = max(columns, half // (k_block * element))
+        most = max(2 * columns, half // (k_block * element))
         kept = _ROWS_OF_BLOCK if machine.own_bytes is None else max(rows, half // (2 * most * element))
         m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, kept)
         return _Blocks("n", m_block, _share(n, columns, pieces, most), k_block, "none", "thread")

@@ -28,11 +28,11 @@ class Gemm(Family):
         return problem_of(product, *stored(normal, product))
 
     def space(self, problem: Problem, model: DeviceModel) -> Space | None:
-        if min(problem.sizes.values()) < 1 or min(problem.sizes["m"], problem.sizes["n"]) == 1:
+        if min(problem.sizes.values()) < 1:
             return None
-        if model.kind == "gpu":
-            return gpu_space.space(problem, model)
-        return cpu_space.space(problem, model)
+        if model.kind != "gpu":
+            return cpu_space.space(problem, model) if cpu_space.pays(problem, model) else None
+        return gpu_space.space(problem, model) if min(problem.sizes["m"], problem.sizes["n"]) > 1 else None
 
     def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:
         derivation.apply(normal_form())
