@@ -135,8 +135,10 @@ def test_invalid_parameters_are_refused_with_the_reason() -> None:
         lower(program.term, MODEL, parameters=Parameters({"tile": 3}))
 
 
-def test_the_default_is_valid_and_in_the_space() -> None:
-    for sizes in [(2, 2, 1), (7, 7, 7), (64, 1000, 3), (1000, 3, 64), (1024, 1024, 1024)]:
-        program, _, _ = program_of("plain", *sizes)
-        space = _space(program, host())
+@pytest.mark.parametrize("model", [host(), MODEL, OPENCL, GENERIC_CPU], ids=["host", "threads", "groups", "generic"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_default_is_valid(form: str, model: DeviceModel) -> None:
+    for sizes in [(2, 2, 1), (7, 7, 7), (64, 300, 3), (300, 3, 64), (200, 300, 2500), (1200, 40, 1100), (40, 1200, 70)]:
+        program, _, _ = program_of(form, *sizes)
+        space = _space(program, model)
         space.check(space.default)

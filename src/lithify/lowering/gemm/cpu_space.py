@@ -15,9 +15,9 @@ _VECTORS = (1, 2, 4)
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 # Terms of the sum that a block adds up where nothing was measured; fewer where the elements of the left operand that
 # the terms take lie pages apart: they share a few lines of the first cache.
-_SUM, _SUM_OF_ONE_SET, _PAGE = 512, 256, 4096
+_SUM, _SUM_OF_ONE_SET, _PAGE = 1024, 256, 4096
 # Rows of the left operand that are read again and again while a block of a sum is added up.
-_ROWS_OF_BLOCK = 1024
+_ROWS_OF_BLOCK = 1100
 # Rows of the right operand that are read side by side for one row of the left one.
 _ROWS_AT_ONCE = 8
 # Terms of the sum that are tried.
@@ -52,7 +52,7 @@ class _Machine:
             vector_bytes=model.vector_bytes,
             registers=model.registers.per_item // parts,
             threads=model.cores,
-            second_cache=caches.get(2, max(8 * first, own or 0)),
+            second_cache=caches.get(2, 8 * first) if own is None else own,
             own_bytes=own,
         )
 
@@ -176,7 +176,7 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
         blocks = _read_once(problem, rows, columns, machine)
     else:
         blocks = _read_again(problem, rows, columns, machine, wide=wide or sizes["m"] <= 2 * rows)
-    return Parameters(
+    chosen = Parameters(
         {
             "outer": blocks.outer,
             "parallel": "outer" if sizes["g"] == 1 else "batch" if by_batch else "all",
@@ -190,6 +190,10 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
             "instruction": instruction,
         }
     )
+    if _too_much(chosen, problem, machine) is None:
+        return chosen
+    on_heap = {name: "heap" for name in ("packA", "packB") if chosen[name] == "thread"}
+    return chosen.updated(**on_heap, kPerBlock=sizes["k"], outer="n" if "packB" in on_heap else "m")
 
 
 def _once(machine: _Machine) -> int:
@@ -226,9 +230,11 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
         return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
     in_one_set = _along_rows(problem, "A") and m * element % _PAGE == 0
     most_terms = _SUM_OF_ONE_SET if in_one_set else _SUM
-    k_block = k if k <= 3 * most_terms else _even(k, most_terms)
+    k_block = k if 2 * k <= 3 * most_terms else _even(k, most_terms)
+    if machine.own_bytes is not None:
+        k_block = min(k_block, max(1, half // (columns * element)))
     if wide:
-        most = max(2 * columns, half // (k_block * element))
+        most = max(columns * (4 if machine.own_bytes is None else 1), half // (k_block * element))
         kept = _ROWS_OF_BLOCK if machine.own_bytes is None else max(rows, half // (2 * most * element))
         m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, kept)
         return _Blocks("n", m_block, _share(n, columns, pieces, most), k_block, "none", "thread")
