@@ -74,7 +74,8 @@ def test_a_sum_that_starts_elsewhere() -> None:
 def test_sums_of_sums_of_products() -> None:
     """The sum of one block is what the next one starts with."""
     program = read_text(
-        "f = λ (xs : 8.f32) (ys : 8.f32) . reduce (λ acc b . reduce (λ s p . s + p.0 * p.1) acc b) 0 (split 2 (zip xs ys))"
+        "f = λ (xs : 8.f32) (ys : 8.f32) . "
+        "reduce (λ acc b . reduce (λ s p . s + p.0 * p.1) acc b) 0 (split 2 (zip xs ys))"
     )["f"]
     xs, ys = np.arange(8.0), np.arange(8.0) - 3
     assert evaluate(program.elaborate().term, {"xs": xs, "ys": ys}) == xs @ ys
