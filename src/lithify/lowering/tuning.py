@@ -7,6 +7,7 @@ on a device and why a set of them is invalid, and lowers a program by a set: by 
 from __future__ import annotations
 
 import itertools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -65,7 +66,9 @@ class Parameters(Mapping[str, Value]):
             name, equals, value = (word.strip() for word in part.partition("="))
             if not (name and equals and value):
                 raise RewriteFailed(f"{part!r} is no tuning parameter", hint="write key=value,key=value")
-            values[name] = int(value) if value.lstrip("-").isdigit() else value
+            if name in values:
+                raise RewriteFailed(f"{name} is given twice: {values[name]} and {value}")
+            values[name] = int(value) if re.fullmatch(r"-?[0-9]+", value) else value
         return Parameters(values)
 
 
@@ -112,6 +115,11 @@ class Space:
             raise RewriteFailed(
                 f"the parameters are {', '.join(parameters)}", hint=f"they should be {', '.join(self.choices)}"
             )
+        for name, value in parameters.items():
+            listed = self.choices[name]
+            alike = isinstance(value, str) == isinstance(listed[0], str)
+            if value not in listed and not (alike and isinstance(value, int) and value > 0):
+                raise RewriteFailed(f"{name}={value} is no value of {name}", hint=f"such as {listed[0]}")
         reason = self.against(parameters)
         if reason is not None:
             raise RewriteFailed(f"{parameters} is invalid: {reason}")
