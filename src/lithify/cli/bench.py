@@ -29,7 +29,7 @@ def bench_program(
     seed: int,
 ) -> None:
     """Measure, and print a table."""
-    program: Program = find_program(reference).by(strategy)
+    program: Program = find_program(reference, strategy=strategy)
     targets = [program.on(name) for name in devices]
     fixed = read_sizes(sizes)
     values = read_values(program, arguments, fixed, seed)

@@ -29,9 +29,7 @@ def check_program(
     place, name = split_reference(reference)
     if place.endswith(SUFFIX) and not name and not arguments and not values:
         return _check_file(place, fixed)
-    program = find_program(reference).by(strategy)
-    if device is not None:
-        program = program.on(device)
+    program = find_program(reference, device=device, strategy=strategy)
     if not arguments and not values:
         print(_signature(program, fixed))
         return 0

@@ -39,9 +39,7 @@ def derive_program(
         raise LithifyError("--strategy and --replay exclude each other: a derivation says every step")
     if save is not None and not Path(save).resolve().parent.is_dir():
         raise LithifyError(f"{save} cannot be written: there is no directory {Path(save).parent}")
-    program: Program = find_program(reference).by(strategy)
-    if device is not None:
-        program = program.on(device)
+    program: Program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
     given = read_arguments(program, arguments, 0, types=True) if arguments or not program.annotated else ()
     specialisation = program.specialise(*given, sizes=fixed)

@@ -27,9 +27,7 @@ def explain_program(
     """Measure, relate the time to the bound, and compare with the rivals."""
     from lithify.program.why import rivals
 
-    program: Program = find_program(reference).by(strategy)
-    if device is not None:
-        program = program.on(device)
+    program: Program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
     values = _values(program, arguments, fixed, seed)
     with working(f"{program.name} on {program.device}"):

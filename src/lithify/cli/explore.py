@@ -38,13 +38,10 @@ def explore_program(
     from lithify.explore.records import RECORDS
     from lithify.explore.search import Budget
     from lithify.program.explore import explore, problem_of
-    from lithify.program.work import work_of
 
     spent = Budget.parse(budget)
     limit = Limit(seed=seed) if rules is None else replace(Limit(seed=seed), rules=rules)
-    program = find_program(reference)
-    if device is not None:
-        program = program.on(device)
+    program = find_program(reference, device=device)
     fixed = read_sizes(sizes)
     given = read_types(program, arguments, fixed, seed)
     specialisation = program.specialise(*given, sizes=fixed)
@@ -63,7 +60,7 @@ def explore_program(
             program, given, sizes=fixed, budget=spent, search_by=search, seed=seed, limit=limit,
             on_phase=on_phase, on_progress=on_progress, on_funnel=_print_funnel,
         )  # fmt: skip
-    work = work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters])
+    work = specialisation.work
     print_outcome(explored.outcome, str(program.device), work)
     interrupted = explored.outcome.interrupted or explored.candidates.funnel.interrupted
     return INTERRUPTED if interrupted else 0

@@ -22,8 +22,15 @@ SUFFIX = ".lift"
 _FORMS = "a program is FILE.lift, FILE.lift:name, module:name or a problem like `gemm -t f32 -m 8 -n 8 -k 8`"
 
 
-def find_program(reference: str) -> Program:
-    """The program that is meant. Raises LithifyError."""
+def find_program(reference: str, *, device: str | None = None, strategy: str | None = None) -> Program:
+    """The program that is meant, on a device and by a strategy if they are given. Raises LithifyError."""
+    program = _found(reference)
+    if strategy is not None:
+        program = program.by(strategy)
+    return program if device is None else program.on(device)
+
+
+def _found(reference: str) -> Program:
     from lithify.explore.problems import is_problem, read_problem
 
     if is_problem(reference):

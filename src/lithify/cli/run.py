@@ -25,9 +25,7 @@ def run_program(
     """Run a program; print its result, or write it to files."""
     from lithify.program.arguments import flatten
 
-    program = find_program(reference).by(strategy)
-    if device is not None:
-        program = program.on(device)
+    program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
     check_outputs(outputs)
     values = read_arguments(program, arguments, seed)

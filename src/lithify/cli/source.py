@@ -28,7 +28,7 @@ def print_source(
     """Print one level of a program's compilation, or write it to a file."""
     if target.partition(":")[0] not in LEVELS:
         raise LithifyError(f"there is no target {target}", hint=f"targets are {', '.join(LEVELS)}")
-    program = find_program(reference).by(strategy)
+    program = find_program(reference, strategy=strategy)
     fixed = read_sizes(sizes)
     given = read_arguments(program, arguments, 0, types=True) if arguments or not program.annotated else ()
     with working(f"deriving {program.name}"):

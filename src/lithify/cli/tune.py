@@ -32,12 +32,9 @@ def tune_program(
     from lithify.explore.records import RECORDS
     from lithify.explore.search import Budget
     from lithify.program.tune import candidates_of, tune
-    from lithify.program.work import work_of
 
     limit = Budget.parse(budget)
-    program = find_program(reference)
-    if device is not None:
-        program = program.on(device)
+    program = find_program(reference, device=device)
     fixed = read_sizes(sizes)
     given = read_types(program, arguments, fixed, seed)
     specialisation = program.specialise(*given, sizes=fixed)
@@ -47,8 +44,7 @@ def tune_program(
         RECORDS.forget(candidates.problem.line, candidates.model.fingerprint)
     with progressing(f"tuning for {program.device}") as show:
         outcome = tune(program, given, sizes=fixed, budget=limit, search_by=search, seed=seed, on_progress=show)
-    elaborated = specialisation.elaborated
-    print_outcome(outcome, str(program.device), work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters]))
+    print_outcome(outcome, str(program.device), specialisation.work)
     note(f"records: {RECORDS.path or 'switched off, LITHIFY_RECORDS is empty'}")
     return INTERRUPTED if outcome.interrupted else 0
 

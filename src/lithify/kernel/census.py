@@ -7,12 +7,12 @@ kernels with borders are a little too large, by the same rule for all that are c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
+from lithify.kernel.walk import parts
 from lithify.lang.levels import PAR
 
 # Memories in which an access costs next to nothing.
@@ -99,27 +99,11 @@ def _lanes(block: ir.Block, times: int, width: int, lane: Variable, found: Censu
 
 
 def _value(value: ir.Value, times: int, width: int, lane: Variable | None, found: Census) -> None:
-    for part in _parts(value):
+    for part in parts(value):
         if isinstance(part, ir.Load):
             _access(part.buffer, part.index, "load", times, width, lane, found)
         else:
             found.counts["vector operations" if lane is not None else "scalar operations"] += times
-
-
-def _parts(value: ir.Value) -> Iterator[ir.Load | ir.Apply]:
-    """Loads and operations of a value, each occurrence."""
-    match value:
-        case ir.Load(_, _, _, fill):
-            yield value
-            if fill is not None:
-                yield from _parts(fill)
-        case ir.Apply(_, operands, _):
-            yield value
-            for operand in operands:
-                yield from _parts(operand)
-        case ir.Choose(_, then, otherwise):
-            yield from _parts(then)
-            yield from _parts(otherwise)
 
 
 def _access(

@@ -37,6 +37,22 @@ def replace_atoms(e: Expr, change: Callable[[Atom], Expr | None]) -> Expr:
     return result
 
 
+def parts(value: ir.Value) -> Iterator[ir.Load | ir.Apply]:
+    """Loads and operations of a value, each occurrence; those in indices and conditions are not looked at."""
+    match value:
+        case ir.Load(_, _, _, fill):
+            yield value
+            if fill is not None:
+                yield from parts(fill)
+        case ir.Apply(_, operands, _):
+            yield value
+            for operand in operands:
+                yield from parts(operand)
+        case ir.Choose(_, then, otherwise):
+            yield from parts(then)
+            yield from parts(otherwise)
+
+
 def accesses(value: ir.Value) -> Iterator[tuple[ir.Buffer, ir.Index]]:
     """Every read of a buffer in a value, those in indices and conditions included."""
     match value:

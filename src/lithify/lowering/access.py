@@ -17,6 +17,7 @@ import numpy as np
 
 from lithify.arith import ArithError, Expr, Loaded, Variable, const
 from lithify.kernel import ir
+from lithify.kernel.walk import parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +122,7 @@ def _walk(block: ir.Block, loops: _Loops, found: list[Access]) -> None:
 
 def loads(value: ir.Value) -> Iterator[ir.Load]:
     """All loads in a value."""
-    match value:
-        case ir.Load(_, _, _, fill):
-            yield value
-            if fill is not None:
-                yield from loads(fill)
-        case ir.Apply(_, operands, _):
-            for operand in operands:
-                yield from loads(operand)
-        case ir.Choose(_, then, otherwise):
-            yield from loads(then)
-            yield from loads(otherwise)
-        case _:
-            pass
+    return (part for part in parts(value) if isinstance(part, ir.Load))
 
 
 def linear(buffer: ir.Buffer, index: ir.Index) -> Expr:

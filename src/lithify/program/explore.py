@@ -15,7 +15,6 @@ from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Problem
 from lithify.program.bandwidth import measured
 from lithify.program.tune import bound_of, task_of
-from lithify.program.work import work_of
 
 if TYPE_CHECKING:
     from lithify.program.program import Program
@@ -57,7 +56,7 @@ def explore(
     model = specialisation.device.model
     candidates = run_phases(elaborated.term, tuple(elaborated.parameters), model, limit or Limit(seed=seed), on_phase)
     on_funnel(candidates)
-    work = work_of(elaborated.term, [type_ for _, type_ in elaborated.parameters])
+    work = specialisation.work
     outcome = search(
         candidates,
         specialisation.device.target,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lithify.lang.module import Elaborated
     from lithify.lowering import Lowered
     from lithify.program.devices import Device
+    from lithify.program.work import Work
     from lithify.targets.base import Executable
 
 _P = ParamSpec("_P")
@@ -97,6 +98,13 @@ class Specialisation:
             return _deeply(self.source.elaborate, self.described, self.sizes)
         except ArithError as error:  # a size of 0 or less where there cannot be one
             raise TypeMismatch(f"{self.source.name}: {error}") from error
+
+    @cached_property
+    def work(self) -> Work:
+        """What the program moves and computes at least."""
+        from lithify.program.work import work_of
+
+        return work_of(self.elaborated.term, [type_ for _, type_ in self.elaborated.parameters])
 
     @cached_property
     def lowered(self) -> Lowered:

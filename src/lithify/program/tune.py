@@ -29,7 +29,7 @@ from lithify.program.arguments import flatten
 from lithify.program.bandwidth import measured
 from lithify.program.check import sample
 from lithify.program.devices import Device, device
-from lithify.program.work import Work, work_of
+from lithify.program.work import Work
 
 if TYPE_CHECKING:
     from lithify.program.program import Program
@@ -58,7 +58,7 @@ def tune(
     """
     specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
     candidates = candidates_of(specialisation, families)
-    work = work_of(specialisation.elaborated.term, [t for _, t in specialisation.elaborated.parameters])
+    work = specialisation.work
     near_keys = [
         str(parameters)
         for record in near(candidates.problem, candidates.model.fingerprint, records)

@@ -11,7 +11,7 @@ from lithify.machine import DeviceModel
 
 # Vectors side by side in a register tile: a power of two, so that they are one loop over lanes.
 _VECTORS = (1, 2, 4)
-# Rows of a register tile beyond this many are tried in steps of two.
+# Rows of a register tile that are tried.
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 # Terms of the sum that a block adds up where nothing was measured; fewer where the elements of the left operand that
 # the terms take lie pages apart: they share a few lines of the first cache.

@@ -20,13 +20,13 @@ from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains
 from lithify.lowering.gemm.gpu_space import lies_across
 from lithify.lowering.gemm.problem import Product, product_in
-from lithify.lowering.gemm.register import NARROW
+from lithify.lowering.gemm.register import NARROW, interchange, results_apart
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.rewrite import Derivation, Strategy, at, first, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate, loop_of
 from lithify.rules.algorithmic import flatten, let_atom, let_out, split_join, split_join_zip
 from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_of_maps
-from lithify.rules.interchange import map_map_shared, map_reduce_shared
+from lithify.rules.interchange import map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, coalesce, layout_out, pad_fill_zip
 from lithify.rules.matrix import block_reduction
 from lithify.rules.memory import stage_reduce_both
@@ -79,14 +79,14 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
         derivation.apply(_filled(k, depth, n, m))
     # Tiles for groups, then items, then the vectors of an item, then their elements.
     mt, nt = f"{m}.tile", f"{n}.tile"
-    derivation.apply(_split(m, tile[m], vector[m], product.sizes["m"]) >> _inwards(mt))
-    derivation.apply(_split(n, tile[n], vector[n], product.sizes["n"]) >> _inwards(nt))
-    derivation.apply(_split(mt, vector[m]) >> _inwards(f"{mt}.tile"))
-    derivation.apply(_split(nt, vector[n]) >> _inwards(f"{nt}.tile"))
+    derivation.apply(_split(m, tile[m], vector[m], product.sizes["m"]) >> interchange(mt))
+    derivation.apply(_split(n, tile[n], vector[n], product.sizes["n"]) >> interchange(nt))
+    derivation.apply(_split(mt, vector[m]) >> interchange(f"{mt}.tile"))
+    derivation.apply(_split(nt, vector[n]) >> interchange(f"{nt}.tile"))
     mv, nv = f"{mt}.block", f"{nt}.block"
     derivation.apply(_apart(nv, items[n]) >> try_(at(loop_of(mv, "map"), layout_out)) >> _apart(mv, items[m]))
-    derivation.apply(_split(mv, thread[m] // vector[m]) >> _inwards(f"{mv}.tile"))
-    derivation.apply(_split(nv, thread[n] // vector[n]) >> _inwards(f"{nv}.tile"))
+    derivation.apply(_split(mv, thread[m] // vector[m]) >> interchange(f"{mv}.tile"))
+    derivation.apply(_split(nv, thread[n] // vector[n]) >> interchange(f"{nv}.tile"))
     derivation.apply(_split(f"{nv}.block", columns))
     # The reduction outwards: to an item's tile, then in steps, then to the group's.
     for loop in (f"{nt}.tile", f"{mt}.tile", f"{nv}.tile", f"{mv}.tile"):
@@ -142,11 +142,10 @@ def _staged(
 def _in_parts(product: Product, count: int) -> Strategy:
     """The product as a sum of `count` products of parts of its operands; work on the results is done on the sums."""
     m, n, k = product.loops.m, product.loops.n, product.loops.k
-    apart = try_(at(n, epilogue_fission()) >> at(m, epilogue_fission("map")) >> NARROW)
     here = loop_of(k, "reduce")
     in_parts = split_sum_swapped if product.swapped else split_sum
     return seq(
-        apart,
+        results_apart(m, n),
         at(here, reduce_map_fission),
         at(m, in_parts(product.sizes["k"] // count)),
         repeat(topdown(let_out)),
@@ -160,11 +159,6 @@ def _split(loop: str, size: int, vector: int = 1, length: int = 0) -> Strategy:
     if vector > 1 and length % size and length % vector == 0:
         ways = [split_join_vectors_zip(size, vector), split_join_vectors(size, vector)]
     return at(loop, first(*ways)) >> NARROW
-
-
-def _inwards(loop: str) -> Strategy:
-    """A loop inside of the one that it stands around."""
-    return at(loop, map_map_shared) >> NARROW
 
 
 def _filled(k: str, depth: int, *loops: str) -> Strategy:

@@ -18,8 +18,7 @@ from lithify.lowering.gemm.problem import Product, normal_form, product_in
 from lithify.lowering.gemm.register import NARROW
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.machine import DeviceModel, InstructionRow, instruction, rows_for
-from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, repeat, seq, topdown, try_
-from lithify.rewrite.traversal import Predicate
+from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, loop_of, repeat, seq, topdown, try_
 from lithify.rules.algorithmic import let_atom, split_join_zip
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
 from lithify.rules.instructions import offset_signed, planar_sum, reduce_operand_fission, use_instruction
@@ -158,7 +157,7 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
     epilogue = product.nest[-1].args[0].args[0] is not product.reduction
     left, right = (1, 0) if product.swapped else (0, 1)
     if SCALARS[str(product.reduction.type)].is_complex:
-        derivation.apply(at(reduction(k), planar_sum))
+        derivation.apply(at(loop_of(k, "reduce"), planar_sum))
         packed = [i for i, name in ((left, "packA"), (right, "packB")) if parameters[name] != NONE]
         return Prepared(k, True, apart=tuple(packed))
     if not contains(derivation.term, _is_conversion):
@@ -167,17 +166,17 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
     if row is None:
         return Prepared(k, epilogue, apart=(left, right))
     if row.operands in OFFSET and _stored_signed(derivation, k):
-        derivation.apply(at(reduction(k), offset_signed(right if OFFSET[row.operands] == "b" else left)))
+        derivation.apply(at(loop_of(k, "reduce"), offset_signed(right if OFFSET[row.operands] == "b" else left)))
         _sums_before(derivation, product, f"{k}.sum")
         epilogue = True
-    derivation.apply(at(reduction(k), split_reduce_any(row.shape[2])))
-    derivation.apply(try_(topdown(pad_fill_zip)) >> at(reduction(f"{k}.block"), reduce_split_zip))
+    derivation.apply(at(loop_of(k, "reduce"), split_reduce_any(row.shape[2])))
+    derivation.apply(try_(topdown(pad_fill_zip)) >> at(loop_of(f"{k}.block", "reduce"), reduce_split_zip))
     return Prepared(f"{k}.block", epilogue, group=(UNROLL,))
 
 
 def made_apart(k: str, components: tuple[int, ...]) -> Strategy:
     """What a reduction of pairs makes of these components is made before, in what will be packed."""
-    strategy = seq(*[try_(at(reduction(k), reduce_operand_fission(i))) for i in components])
+    strategy = seq(*[try_(at(loop_of(k, "reduce"), reduce_operand_fission(i))) for i in components])
     strategy.name = f"made-apart({k})"
     return strategy
 
@@ -186,14 +185,14 @@ def _inside(k: str) -> Strategy:
     """Factors are converted where they are multiplied: maps over the operands move into the reduction."""
     fused = repeat(first(at((2,), zip_of_maps), reduce_map_fusion))
     around = repeat(topdown(first(transpose_map_map, zip_of_maps, map_fusion)))
-    strategy = around >> normal_form() >> try_(at(reduction(k), fused))
+    strategy = around >> normal_form() >> try_(at(loop_of(k, "reduce"), fused))
     strategy.name = "convert-inside"
     return strategy
 
 
 def _stored_signed(derivation: Derivation, k: str) -> bool:
     """Are both factors signed bytes?"""
-    is_wanted = reduction(k)
+    is_wanted = loop_of(k, "reduce")
     pairs = next(t for t in subterms(derivation.term) if is_wanted(t)).args[2]
     return all(str(a.type).endswith(".i8") for a in pairs.args)
 
@@ -204,7 +203,7 @@ def _sums_before(derivation: Derivation, product: Product, name: str) -> None:
     Their levels are left open, as those of a sum in any program.
     """
     loops = product.loops
-    derivation.apply(at(reduction(name), store_reduce(HEAP)))
+    derivation.apply(at(loop_of(name, "reduce"), store_reduce(HEAP)))
     for loop in (loops.n, loops.m, *reversed(loops.batch)):
         derivation.apply(try_(at(loop, hoist(HEAP))) >> try_(at(loop, hoist_expanded(HEAP))) >> NARROW)
     derivation.apply(repeat(topdown(let_atom)))
@@ -217,20 +216,10 @@ def instructions(k: str, columns: str, row: InstructionRow) -> Strategy:
     """The sums of a row of the register tile by instructions, as many columns at a time as one computes."""
     vectors = split_join_zip(row.shape[1]) >> NARROW
     strategy = at(
-        reduction(k),
+        loop_of(k, "reduce"),
         at(columns, vectors)
         >> at(f"{columns}.tile", use_instruction(row.name))
         >> at(f"{columns}.block", map_level(UNROLL)),
     )
     strategy.name = f"instructions({k}, {columns}, {row.name})"
     return strategy
-
-
-def reduction(name: str) -> Predicate:
-    """Reductions of a name."""
-
-    def predicate(t: Term) -> bool:
-        return bool(t.kind == "reduce" and t["name"] == name)
-
-    predicate.__name__ = f"reduce {name}"
-    return predicate

@@ -122,18 +122,17 @@ def _product(nest: tuple[Term, ...]) -> Product | None:
     body = nest[-1].args[0].args[0]
     if not is_scalar(body.type):
         return None
-    reductions = [t for t in subterms(body) if t.kind in ("reduce", "scan", "iterate", "map", "to", "pipe")]
-    outer = [t for t in reductions if t.kind != "map"]
-    if len(outer) != 1 or outer[0].kind != "reduce" or not _at_depth_0(body, outer[0]):
+    loops = [t for t in subterms(body) if t.kind in ("reduce", "scan", "iterate", "to", "pipe")]
+    if len(loops) != 1 or loops[0].kind != "reduce" or not _at_depth_0(body, loops[0]):
         return None
-    (r,) = outer
+    (r,) = loops
     pairs = r.args[2]
     if r["level"] is not None or pairs.kind != "zip" or len(pairs.args) != 2 or not is_constant(pairs):
         return None
     if not isinstance(r.type, Scalar) or {0, 1} & (dangling(r.args[0]) | dangling(r.args[1])):
         return None
     of = [{0, 1} & dangling(operand) for operand in pairs.args]
-    if of not in ([{1}, {0}], [{0}, {1}]) or _reads_all(r):
+    if of not in ([{1}, {0}], [{0}, {1}]) or _combines_arrays(r):
         return None
     return Product(nest, r, swapped=of == [{0}, {1}])
 
@@ -145,8 +144,8 @@ def _at_depth_0(body: Term, wanted: Term) -> bool:
     return any(_at_depth_0(a, wanted) for a in body.args if a.kind != LAMBDA)
 
 
-def _reads_all(r: Term) -> bool:
-    """Elements of the operands that are no scalars: no matrix multiplication, but something inside of one."""
+def _combines_arrays(r: Term) -> bool:
+    """Are elements of the operands arrays? (Then it is no matrix multiplication, but something around one.)"""
     return not all(is_scalar(element_of(a)) for a in r.args[2].args)
 
 

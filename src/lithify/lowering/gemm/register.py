@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithify.lang.levels import SEQ, UNROLL, Level, Memory
 from lithify.lang.term import Term
 from lithify.lowering.rearrangement import tiled_copy
-from lithify.rewrite import Strategy, at, first, repeat, seq, topdown, try_
+from lithify.rewrite import Strategy, at, first, loop_of, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import (
     let_atom,
@@ -41,19 +41,17 @@ def interchange(loop: str) -> Strategy:
     return at(loop, map_map_shared) >> NARROW
 
 
+def results_apart(rows: str, columns: str) -> Strategy:
+    """Work on the results of a nest's reductions in loops of its own, where there is such work."""
+    return try_(at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW)
+
+
 def outer_products(rows: str, columns: str) -> Strategy:
     """A tile of reductions, and the work on each result, as one reduction of tiles and work on the tile.
 
     Each step adds the outer product of a column of the left operand's tile and a row of the right one's.
     """
-    apart = at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW
-    return seq(
-        try_(apart),
-        at(columns, map_reduce_shared) >> NARROW,
-        try_(at(_loop(rows, "map"), layout_out)),
-        at(_loop(rows, "map"), map_reduce_shared) >> NARROW,
-        repeat(topdown(let_atom)),
-    )
+    return results_apart(rows, columns) >> _as_one(rows, columns)
 
 
 def block_sums(reduction: str, rows: str, columns: str, size: int, memory: Memory) -> Strategy:
@@ -64,14 +62,22 @@ def block_sums(reduction: str, rows: str, columns: str, size: int, memory: Memor
     """
     whole = f"{reduction}.block"
     return seq(
-        try_(at(columns, epilogue_fission()) >> at(rows, epilogue_fission("map")) >> NARROW),
+        results_apart(rows, columns),
         first(_added(reduction, size), block_reduction(reduction, size)),
-        at(columns, map_reduce_shared) >> NARROW,
-        try_(at(_loop(rows, "map"), layout_out)),
-        at(_loop(rows, "map"), map_reduce_shared) >> NARROW,
-        repeat(topdown(let_atom)),
-        at(_loop(whole, "reduce"), reduce_level(SEQ, memory)),
+        _as_one(rows, columns),
+        at(loop_of(whole, "reduce"), reduce_level(SEQ, memory)),
         try_(at(_reads(whole, columns), map_map_shared) >> NARROW),  # along the rows, as the sums lie in memory
+    )
+
+
+def _as_one(rows: str, columns: str) -> Strategy:
+    """A nest of reductions as one reduction of arrays."""
+    outer = loop_of(rows, "map")
+    return seq(
+        at(columns, map_reduce_shared) >> NARROW,
+        try_(at(outer, layout_out)),
+        at(outer, map_reduce_shared) >> NARROW,
+        repeat(topdown(let_atom)),
     )
 
 
@@ -80,20 +86,20 @@ def _added(reduction: str, size: int) -> Strategy:
     terms = try_(pad_reduce(size)) >> try_(at((2,), pad_fill_zip)) >> reduce_map_fission
     to_operands = first(at((2,), VIEW_RULES["split-map"]), reduce_map_fusion, reduce_split_zip)
     return seq(
-        at(_loop(reduction, "reduce"), terms >> blocked_reduce(size)),
-        repeat(at(_loop(f"{reduction}.block", "reduce"), to_operands)),
-        at(_loop(f"{reduction}.tile", "reduce"), reduce_map_fusion),
+        at(loop_of(reduction, "reduce"), terms >> blocked_reduce(size)),
+        repeat(at(loop_of(f"{reduction}.block", "reduce"), to_operands)),
+        at(loop_of(f"{reduction}.tile", "reduce"), reduce_map_fusion),
     )
 
 
 def step_of(reduction: str, strategy: Strategy) -> Strategy:
     """A strategy for what a reduction does at each step: the work on its results may have loops of the same names."""
-    return at(_loop(reduction, "reduce"), at((0,), strategy))
+    return at(loop_of(reduction, "reduce"), at((0,), strategy))
 
 
 def staged(reduction: str, operand: int, memory: Memory, levels: tuple[Level, ...]) -> Strategy:
     """An operand of the reduction (0: what the pairs hold first) is read from a copy in a memory."""
-    return at(_loop(reduction, "reduce"), at((2, operand), copy_to(memory, levels)))
+    return at(loop_of(reduction, "reduce"), at((2, operand), copy_to(memory, levels)))
 
 
 def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int, int], lanes: int) -> Strategy:
@@ -102,7 +108,7 @@ def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int
     `shape` is that of the operand: terms of the sum, and rows or columns of the tile.
     """
     copied = tiled_copy(*shape, True, lanes, SEQ) >> to_memory(memory)
-    return at(_loop(reduction, "reduce"), at((2, operand), copied))
+    return at(loop_of(reduction, "reduce"), at((2, operand), copied))
 
 
 def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level) -> Strategy:
@@ -112,7 +118,7 @@ def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: 
     """
     tile = (UNROLL, lanes)
     levels = repeat(at(rows, map_level(UNROLL))) >> repeat(at(columns, map_level(lanes)))
-    here = _loop(reduction, "reduce")
+    here = loop_of(reduction, "reduce")
     read = at(_reads(reduction, rows), map_level(UNROLL) >> at((0,), levels)) >> at(
         here, accumulate_read(SEQ, memory, tile)
     )
@@ -121,7 +127,7 @@ def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: 
 
 def _reads(reduction: str, rows: str) -> Predicate:
     """The map over the rows of a tile that reads the reduction's results. (Others are views of the operands.)"""
-    wanted = _loop(reduction, "reduce")
+    wanted = loop_of(reduction, "reduce")
 
     def predicate(t: Term) -> bool:
         if t.kind != "map" or t["name"] != rows:
@@ -130,12 +136,4 @@ def _reads(reduction: str, rows: str) -> Predicate:
         return any(map(wanted, xs.args if xs.kind == "zip" else (xs,)))
 
     predicate.__name__ = f"map {rows} of {reduction}"
-    return predicate
-
-
-def _loop(name: str, kind: str) -> Predicate:
-    def predicate(t: Term) -> bool:
-        return t.kind == kind and t["name"] == name
-
-    predicate.__name__ = f"{kind} {name}"
     return predicate

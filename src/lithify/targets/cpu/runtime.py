@@ -105,6 +105,25 @@ define internal void @release_caller(ptr %pool) {
 }
 """
 
+# Until `look` leaves: a pause, and every 16 turns a look at the clock; asleep after %longest since %since.
+_SPINNING = """\
+spin:
+  PAUSE
+  %next.turn = add i64 %turn, 1
+  %some = and i64 %turn, 15
+  %asks = icmp eq i64 %some, 15
+  %never = icmp eq i64 %longest, 0
+  %check = or i1 %asks, %never
+  br i1 %check, label %clock, label %idle
+clock:
+  %time = call i64 @now()
+  %spent = sub i64 %time, %since
+  %tired = icmp sge i64 %spent, %longest
+  br i1 %tired, label %sleep, label %idle
+idle:
+  br label %look
+"""
+
 _SOURCE = f"""
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
@@ -192,22 +211,7 @@ look:
   %state = load atomic i64, ptr %state.p seq_cst, align 8
   %news = call i1 @is_news(i64 %state, i64 %known)
   br i1 %news, label %heard, label %spin
-spin:
-  PAUSE
-  %next.turn = add i64 %turn, 1
-  %some = and i64 %turn, 15
-  %asks = icmp eq i64 %some, 15
-  %never = icmp eq i64 %longest, 0
-  %check = or i1 %asks, %never
-  br i1 %check, label %clock, label %idle
-clock:
-  %time = call i64 @now()
-  %spent = sub i64 %time, %since
-  %tired = icmp sge i64 %spent, %longest
-  br i1 %tired, label %sleep, label %idle
-idle:
-  br label %look
-sleep:
+{_SPINNING}sleep:
   %l = call i32 @pthread_mutex_lock(ptr %pool)
   %s0 = atomicrmw add ptr %sleepers.p, i64 1 seq_cst
   br label %peek
@@ -325,8 +329,8 @@ wake:
 share:
   call void @take_pieces(ptr %pool, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 0)
   %closed = atomicrmw and ptr %state.p, i64 {~_OPEN} seq_cst
-  %some = and i64 %closed, {_JOINED}
-  %together = icmp ne i64 %some, 0
+  %joined = and i64 %closed, {_JOINED}
+  %together = icmp ne i64 %joined, 0
   br i1 %together, label %await, label %done
 await:  ; who has joined is usually about to finish
   %since = call i64 @now()
@@ -337,20 +341,7 @@ look:
   %left = and i64 %state, {_JOINED}
   %busy = icmp ne i64 %left, 0
   br i1 %busy, label %spin, label %done
-spin:
-  PAUSE
-  %next.turn = add i64 %turn, 1
-  %bits = and i64 %turn, 15
-  %asks = icmp eq i64 %bits, 15
-  br i1 %asks, label %clock, label %idle
-clock:
-  %time = call i64 @now()
-  %spent = sub i64 %time, %since
-  %tired = icmp sge i64 %spent, %longest
-  br i1 %tired, label %sleep, label %idle
-idle:
-  br label %look
-sleep:
+{_SPINNING}sleep:
   %l2 = call i32 @pthread_mutex_lock(ptr %pool)
   %w0 = atomicrmw xchg ptr %waiting.p, i64 1 seq_cst
   br label %peek
