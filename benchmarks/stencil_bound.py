@@ -1,7 +1,7 @@
 """What binds the stencils: time of one core for 16 pixels where everything stays in its caches, and from memory.
 
-A stencil that reads 25 neighbours loads 25 vectors for each one that it stores, most of them across cache lines. Where
-the time from memory is near that of the same loop on rows that stay in the second cache, loads bind, not memory.
+Where the time from memory is near that of the same loop on rows that stay in the second cache, what the loop does
+binds (loads across cache lines, arithmetic), not memory.
 """
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ def test_differences() -> None:
 @pytest.mark.parametrize(
     ("text", "types", "operations"),
     [
+        ("f = λ xs . (λ y . y * y * y) (reduce (+) 0 xs)", ["7.f32"], {"f32": 9}),
         ("f = λ xs . reduce (+) 0 xs", ["100.f32"], {"f32": 100}),
         ("f = λ xs ys . reduce (+) 0 (map (*) (zip xs ys))", ["100.f64", "100.f64"], {"f64": 200}),
         ("f = λ a b . map (λ r . map (λ c . dot r c) (transpose b)) a", ["4.8.f32", "8.2.f32"], {"f32": 2 * 4 * 8 * 2}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lithify.lang.operators import Typing
@@ -51,36 +51,34 @@ def _count(type_: Type) -> int:
 
 
 class _Counter:
-    """Operations of a term: those of a function once for each element that it is applied to; shared terms once."""
+    """Operations of a term: those of a function once for each element that it is applied to; a term that stands several
+    times in a function (a parameter that is read twice) is computed once."""
 
     def __init__(self) -> None:
         self.memo: dict[int, Counter[str]] = {}
 
-    def of(self, t: Term) -> Counter[str]:
-        found = self.memo.get(t.id)
+    def of(self, body: Term) -> Counter[str]:
+        """The operations of a program, or of a function's body."""
+        found = self.memo.get(body.id)
         if found is None:
-            found = self.memo[t.id] = self._of(t)
+            found = self.memo[body.id] = Counter()
+            for t in _distinct(body):
+                found.update(self._own(t))
         return found
 
-    def _of(self, t: Term) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for child in t.args:
-            if child.kind != "lambda":
-                total.update(self.of(child))
+    def _own(self, t: Term) -> Counter[str]:
+        """The operations of a term without those of its arguments."""
         if t.kind == "op":
-            operator = t.attrs[0]
+            operator, scalar = t.attrs[0], t.args[0].type
             if operator.definition is not None:
-                total.update(self.of(_body(operator.definition)))
-            elif operator.typing in (Typing.SAME, Typing.COMPARE):
-                scalar = t.args[0].type
-                if isinstance(scalar, Scalar) and (scalar.is_float or scalar.is_integer or scalar.is_complex):
-                    total[str(scalar)] += 1
-            return total
+                return self.of(_body(operator.definition))
+            counts = isinstance(scalar, Scalar) and (scalar.is_float or scalar.is_integer or scalar.is_complex)
+            return Counter({str(scalar): int(counts and operator.typing in (Typing.SAME, Typing.COMPARE))})
+        total: Counter[str] = Counter()
         times = self._times(t)
         for child in t.args:
             if child.kind == "lambda":
-                for name, count in self.of(_body(child)).items():
-                    total[name] += times * count
+                total.update({name: times * count for name, count in self.of(_body(child)).items()})
         return total
 
     @staticmethod
@@ -92,6 +90,18 @@ class _Counter:
         if t.kind in ("map", "reduce", "scan", "pipe"):
             return _count(t.args[-1].type)
         return 1
+
+
+def _distinct(body: Term) -> Iterator[Term]:
+    """Every term outside of functions, once."""
+    seen, stack = {body.id}, [body]
+    while stack:
+        t = stack.pop()
+        yield t
+        for child in t.args:
+            if child.kind != "lambda" and child.id not in seen:
+                seen.add(child.id)
+                stack.append(child)
 
 
 def _body(function: Term) -> Term:
