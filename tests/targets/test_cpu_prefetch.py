@@ -7,7 +7,7 @@ import pytest
 
 from lithify.kernel import ir
 from lithify.program.module import parse
-from lithify.targets.cpu import CpuTarget, policy, prefetch
+from lithify.targets.cpu import CpuTarget, engine, policy, prefetch
 from lithify.targets.cpu.prefetch import Prefetch, plan
 from tests.targets.handmade import random
 
@@ -26,11 +26,20 @@ def prefetches(program: ir.Program) -> list[Prefetch]:
     return [each for kernel in program.kernels for found in plan(kernel).values() for each in found]
 
 
-def test_what_is_read_once_is_asked_for_far_ahead_and_not_kept() -> None:
+def test_what_is_read_once_is_asked_for_far_ahead_() -> None:
     x = random(1 << 16)
     found = prefetches(kernels("reduce (+) 0", x))
     assert found
-    assert {(p.ahead, p.stays) for p in found} == {(prefetch._FAR, False)}
+    assert {p.ahead for p in found} == {prefetch._FAR}
+
+
+@pytest.mark.parametrize(("processor", "locality"), [("znver5", 0), ("sapphirerapids", 2), ("generic", 2)])
+def test_into_which_caches_depends_on_the_processor(
+    processor: str, locality: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past the caches, a stream is 2.5 times slower than it could be on processors that are not made for it."""
+    monkeypatch.setattr(engine, "host", lambda: ("", processor, "", ""))
+    assert {p.locality for p in prefetches(kernels("reduce (+) 0", random(1 << 16)))} == {locality}
 
 
 def test_every_line_of_an_iteration_is_asked_for_once() -> None:
@@ -46,7 +55,7 @@ def test_rows_of_a_stencil_are_asked_for_nearby_and_kept() -> None:
     text = "λ img . map (λ rows . map (λ w . w[0] + w[1] + w[2]) (transpose rows)) (slide 3 1 (pad 1 1 clamp img))"
     found = prefetches(kernels(text, image))
     assert found
-    assert {(p.ahead, p.stays) for p in found} == {(prefetch._NEAR, True)}
+    assert {(p.ahead, p.locality) for p in found} == {(prefetch._NEAR, 3)}
 
 
 def test_what_is_read_again_soon_is_left_to_the_caches() -> None:

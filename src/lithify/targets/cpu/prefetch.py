@@ -3,8 +3,8 @@
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
 track where a stencil walks through many rows at the same time. Two kinds of stream are helped:
 
-* an array that is larger than the caches and read once: its lines are asked for far ahead and need not stay in a cache
-  (non-temporal), as nothing will read them again;
+* an array that is larger than the caches and read once: its lines are asked for far ahead, and need not stay in a
+  cache, as nothing will read them again (into which caches they go is up to the processor: see `policy`);
 * an array of which one loop reads several rows: the next lines of each row are asked for, to stay.
 
 An address beyond the end of an array does no harm: such a request is dropped.
@@ -19,14 +19,15 @@ from dataclasses import dataclass
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.lowering.access import linear, loads, mentions_data
-from lithify.targets.cpu import policy
+from lithify.targets.cpu import engine, policy
 from lithify.targets.cpu.analysis import SHARED_ROLES
 
 # A line of memory; how far ahead one is asked for in a stream, and in each of several rows. Measured on Zen 5, where
-# 192 to 512 and 2048 to 8192 bytes are within a few percent of these.
+# 192 to 512 and 2048 to 8192 bytes are within a few percent of these, and on Sapphire Rapids, where 1024 to 8192 are.
 _LINE = 64
 _FAR = 4_096
 _NEAR = 256
+_ALL_CACHES = 3
 # Arrays of which several rows are read, from this size on: a few times what is nearest to a core.
 _LEAST_OF_ROWS = 4 << 20
 # Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
@@ -38,13 +39,13 @@ _LONGEST_STEP = 1_024
 class Prefetch:
     """One line to ask for in each iteration of a loop: `ahead` bytes after the element `index` of a buffer.
 
-    `stays`: it is to be kept in the caches.
+    `locality`: into which caches, in LLVM's numbers: 0 past them, 2 from the second on, 3 all.
     """
 
     buffer: ir.Buffer
     index: Expr
     ahead: int
-    stays: bool
+    locality: int
 
 
 # The prefetches of each loop, by its identity.
@@ -79,18 +80,23 @@ def plan(kernel: ir.Kernel) -> Plan:
         for stream in site.streams:
             size = _bytes(stream.buffer)
             if rows[stream.buffer] > 1 and size >= _LEAST_OF_ROWS:
-                lines += _lines(stream, _NEAR, stays=True)
+                lines += _lines(stream, _NEAR, _ALL_CACHES)
             elif size >= policy.STREAMED_BYTES and stream.once and readers[stream.buffer, id(site.outermost)] == 1:
-                lines += _lines(stream, _FAR, stays=False)
+                lines += _lines(stream, _FAR, stream_locality(engine.host()[1]))
         if lines:
             found[id(site.loop)] = tuple(lines)
     return found
 
 
-def _lines(stream: _Stream, ahead: int, *, stays: bool) -> Iterator[Prefetch]:
+def stream_locality(processor: str) -> int:
+    """Into which caches a processor, by its name in LLVM, is asked for what is read once."""
+    return next(locality for start, locality in policy.STREAM_LOCALITY.items() if processor.startswith(start))
+
+
+def _lines(stream: _Stream, ahead: int, locality: int) -> Iterator[Prefetch]:
     each = stream.buffer.scalar.bytes
     for start in range(0, stream.step, _LINE // each):
-        yield Prefetch(stream.buffer, stream.index + start, ahead, stays)
+        yield Prefetch(stream.buffer, stream.index + start, ahead, locality)
 
 
 def _bytes(buffer: ir.Buffer) -> int:

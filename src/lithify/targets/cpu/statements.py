@@ -84,7 +84,7 @@ class StatementEmitter(Emitter):
         buffer = prefetch.buffer
         distance = self.index(prefetch.index * buffer.scalar.bytes + prefetch.ahead)
         place = self.emit(f"getelementptr i8, {self.pointers[buffer].typed}, {distance.typed}")
-        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 {3 if prefetch.stays else 0}, i32 1)")
+        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 {prefetch.locality}, i32 1)")
 
     def counted(self, variable: Variable, extent: Expr, body: Callable[[], None]) -> None:
         """A loop that runs `body` with `variable` bound; skipped where the extent may be 0."""
