@@ -15,6 +15,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "lithify"
 LAYERS = (
     "version", "arith", "lang", "views", "machine", "evaluate", "rewrite", "rules", "operators", "kernel",
     "lowering", "targets", "explore", "program", "report", "cli",
+    "__main__",
 )  # fmt: skip
 # `lithify/__init__` re-exports what `program` offers, so only what stands above `program` may import it.
 PACKAGE = "program"

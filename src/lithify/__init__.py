@@ -52,9 +52,16 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'lithify' has no attribute {name!r}")
     module = importlib.import_module(_HOME.get(name, _FRONT_END))
     if not hasattr(module, name):
-        raise AttributeError(f"module 'lithify' has no attribute {name!r}")
+        raise AttributeError(f"module 'lithify' has no attribute {name!r}{_near(name)}")
     value = globals()[name] = getattr(module, name)
     return value
+
+
+def _near(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, __dir__(), 2)
+    return f": did you mean {' or '.join(close)}?" if close else ""
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,13 @@ XS = ("--arg", "xs.npy")
 # (arguments, what the message must say)
 BAD: list[tuple[tuple[str, ...], str]] = [
     # the command line itself
-    (("frobnicate",), "frobnicate"),
+    (("frobnicate",), "has no command frobnicate.*the commands are run"),
+    (("benchh",), "lithify has no command benchh.*did you mean bench"),
+    (("records", "bst"), "lithify records has no command bst.*did you mean best"),
+    (("run", "total.lift", "--argg", "3"), "lithify run has no option --argg.*did you mean --arg"),
+    (("tune", "total.lift", "--bugdet", "3"), "did you mean --budget"),
+    (("--device", "cpu", "run"), "options follow the command"),
+    (("run", "total.lift", "--arg"), "requires an argument"),
     (("run",), "PROGRAM"),
     (("run", "total.lift", "--frobnicate"), "--frobnicate"),
     (("run", "total.lift", "--seed", "many"), "--seed"),
@@ -72,6 +78,10 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "programs.lift:dot", *XS, "--arg", "random:7,f32"), r"6.*7.*programs\.lift, line 2"),
     (("run", "programs.lift:scal", "--arg", "2", "--arg", "doubles.npy"), r"f32.*f64|f64.*f32"),
     (("run", "programs.lift:invert", *XS), r"programs\.lift, line 4"),
+    (
+        ("run", "programs.lift:scal", "--arg", "2", "--arg", "random:1x6,f32"),
+        r"n\.f32 expected, 1\.6\.f32 given.*1 dimension is expected, it has 2: \.reshape\(6\)",
+    ),
     (("run", "programs.lift:invert", "--arg", "2.5"), "array"),
     (("run", "total.lift", "--arg", "xs.npy,bool"), "bool"),
     (("run", "programs.lift:scal", "--arg", "xs.npy", *XS), r"6\.f32"),
@@ -94,6 +104,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "total.lift", *XS, "--strategy", "reduction-9"), "no strategy named reduction-9.*did you mean"),
     (("derive", "programs.lift:double", *XS, "--strategy", "reduction-1"), "reduction-1 is for"),
     (("source", "total.lift", "--target", "fortran", "--arg", "6.f32"), "no target fortran.*opencl"),
+    (("source", "total.lift", "--target", "kernels", "--arg", "6.f32"), "no target kernels.*did you mean kernel"),
     # results
     (("run", "total.lift", *XS, "-o", "result.txt"), "result.txt: results are written as"),
     (("run", "programs.lift:double", *XS, "-o", "nowhere/result.npy"), "no directory nowhere"),
@@ -101,7 +112,9 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "programs.lift:double", *XS, "-o", "a.npy", "-o", "b.npy"), "1 result.*2 files"),
     # derivations, rules
     (("derive", "total.lift", *XS, "--replay", "missing.json"), r"missing\.json cannot be read"),
-    (("derive", "total.lift", *XS, "--replay", "notes.txt"), "no saved derivation"),
+    (("derive", "total.lift", *XS, "--replay", "notes.txt"), "--replay notes.txt.*no saved derivation.*--save"),
+    (("derive", "total.lift", *XS, "--replay", "latin.lift"), "--replay latin.lift.*it is no text"),
+    (("derive", "total.lift", "--arg", "100000000.f32", "--verify"), "cannot be compared at this size.*smaller"),
     (("derive", "total.lift", *XS, "--save", "nowhere/d.json"), "cannot be written"),
     (("derive", "total.lift", *XS, "--replay", "d.json", "--strategy", "reduction-1"), "exclude each other"),
     (("rules", "split-joint"), "no rule split-joint.*did you mean split-join"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from lithify.cli import console
 from lithify.version import __version__
 from tests.cli.conftest import Command
 
@@ -100,7 +103,7 @@ def test_images_of_other_ranges(lithify: Command, folder: Path) -> None:
 
 def test_a_python_module(lithify: Command, folder: Path) -> None:
     (folder / "mine.py").write_text(
-        "import lithify as lf\nn = lf.sizes('n')\n\n\n@lf.program\ndef squares(xs: lf.Array[n, lf.f32]):\n"
+        "import lithify as lf\nn = lf.size('n')\n\n\n@lf.program\ndef squares(xs: lf.Array[n, lf.f32]):\n"
         "    return lf.sum(xs >> lf.map(lambda x: x * x))\n"
     )
     assert lithify("run", "mine:squares", "-a", "xs.npy").out == "55.0\n"
@@ -258,6 +261,12 @@ def test_cache(lithify: Command) -> None:
     assert ": 0 entries" in lithify("cache", "stats").out
 
 
+def test_as_a_module(folder: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-m", "lithify", "run", "total.lift", "--arg", "xs.npy"]
+    assert subprocess.run(command, capture_output=True, text=True, env=environment).stdout == "15.0\n"
+
+
 def test_as_a_process(folder: Path) -> None:
     """Through a real process: exit codes, and starting imports nothing heavy."""
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
@@ -272,6 +281,46 @@ def test_as_a_process(folder: Path) -> None:
     listed = "import sys; from lithify.cli import app; app.app; print(*sys.modules)"
     heavy = {"numpy", "llvmlite", "pyopencl", "lithify.lang", "lithify.program"}
     assert not heavy.intersection(command(listed).stdout.split())
+
+
+def test_a_derivation_is_saved_before_it_is_shown(folder: Path) -> None:
+    """`lithify derive --save d.json | head -1` writes the file."""
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    command = f"{sys.executable} -m lithify derive total.lift -a 64.f32 --programs --save d.json | head -1"
+    subprocess.run(command, shell=True, capture_output=True, env=environment)
+    assert (folder / "d.json").is_file()
+
+
+def test_the_text_of_a_device(lithify: Command, opencl_device: object) -> None:
+    """`-d` says the device, as everywhere; the level is the device's language if none is asked for."""
+    given = ("programs.lift:double", "--arg", "64.f32")
+    assert "__kernel" in lithify("source", *given, "-d", "opencl:0").out
+    assert "__kernel" in lithify("source", *given, "-t", "opencl", "-d", "opencl:0").out
+    kernel = lithify("source", *given, "-t", "kernel", "-d", "opencl:0")
+    assert kernel.code == 0
+    assert kernel.out != lithify("source", *given, "-t", "kernel").out
+    assert lithify("source", *given, "-t", "lowered", "-d", "cpu").out == lithify("source", *given, "-t", "lowered").out
+    other = lithify("source", *given, "-t", "c", "-d", "opencl:0")
+    assert other.code == 2
+    assert "--target c is not what opencl:0 takes" in other.err
+
+
+def test_texts_are_broken_at_commas_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is longer than a terminal is wide is broken between words or after commas; elsewhere lines stay whole."""
+    text = "one, two, three parameters=4,mPerBlock=8,aVeryLongNameWithoutAnyCommas=1234567890,n=2 and more"
+    lines = console.broken(text, 20)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(len(line) <= 20 or "," not in line[:-1] for line in lines)
+    assert all(line.endswith((",", "three", "and", "n=2", "more")) for line in lines)
+    assert lines[0] == "one, two, three"
+    for terminal, count in ((True, 4), (False, 1)):
+        written = io.StringIO()
+        made = Console(file=written, force_terminal=terminal, width=30, soft_wrap=True, highlight=False)
+        monkeypatch.setattr(console, "_console", lambda stream, made=made: made)
+        console.print_rows([("a", text)])
+        shown = written.getvalue().splitlines()
+        assert len(shown) == count
+        assert all(line.startswith("   ") for line in shown[1:])
 
 
 def test_a_reader_that_has_seen_enough(folder: Path) -> None:

@@ -71,9 +71,32 @@ def test_a_file_with_arguments(lithify: Command, folder: Path) -> None:
     (folder / "product.lift").write_text(
         "product = λ a b . map (λ x . map (λ y . reduce (+) 0 (map (*) (zip x y))) (transpose b)) a\n"
     )
-    done = lithify("tune", "product.lift", "-a", "32.16.f32", "-a", "random:16x24,f32", "-b", "1")
+    given = ("product.lift", "-a", "32.16.f32", "-a", "random:16x24,f32")
+    done = lithify("tune", *given, "-b", "1")
     assert done.code == 0, done.err
     assert "-m 32 -n 24 -k 16" in done.out
+    best = lithify("records", "best", *given)  # what was tuned is found by the same words
+    assert best.code == 0, best.err
+    assert best.out == lithify("records", "best", "gemm -t f32 -k 16 -n 24 -m 32").out
+    shown = lithify("records", "show", *given).out
+    assert best.out.strip() in shown
+    assert max(map(len, shown[shown.index("versions") : shown.index("\ndate")].splitlines())) <= 100
+
+
+def test_records_of_work_that_only_the_program_says(lithify: Command, folder: Path) -> None:
+    (folder / "layer.lift").write_text(
+        "layer = λ a b . map (λ x . map (λ y . max 0 (reduce (+) 0 (map (*) (zip x y)))) (transpose b)) a\n"
+    )
+    given = ("layer.lift", "-a", "32.16.f32", "-a", "16.24.f32")
+    assert lithify("tune", *given, "-b", "1").code == 0
+    line = next(text for text in lithify("records", "list").out.splitlines() if "-epilogue" in text).partition(":")[0]
+    name, *flags = line.split()
+    turned = " ".join([name, *flags[2:], *flags[:2]])
+    best = lithify("records", "best", *given)
+    assert best.out == lithify("records", "best", line.strip()).out == lithify("records", "best", turned).out != ""
+    again = lithify("tune", line.strip(), "-b", "1")
+    assert again.code == 2
+    assert "give that program instead" in again.err
 
 
 @pytest.mark.parametrize(
@@ -88,6 +111,9 @@ def test_a_file_with_arguments(lithify: Command, folder: Path) -> None:
         (("tune", "total.lift"), "no argument is given for xs"),
         (("records", "show", LINE), f"there is no record of `{LINE}`"),
         (("records", "best", "gemm -t f32"), "-m is missing"),
+        (("records", "best", "total.lift"), "no argument is given for xs"),
+        (("records", "show", "total.lift", "-a", "100.f32"), "there is no record of `total.lift`"),
+        (("records", "show", "nowhere.lift"), "there is no file nowhere.lift"),
         (("records", "export", "x.jsonl"), "there are no records to export"),
         (("records", "merge", "notes.txt"), "this is no tuning record"),
         (("records", "merge", "missing.jsonl"), "missing.jsonl cannot be read"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lithify.explore.problems import is_problem, read_problem
+from lithify.explore.problems import is_problem, normalised, read_problem
 from lithify.lang.errors import ParseError
 from lithify.lowering.families import FAMILIES, recognise
 from lithify.lowering.loops import name_loops
@@ -90,11 +94,84 @@ def test_wrong_lines(line: str, message: str, column: int) -> None:
     assert caught.value.where == f"{line}\n{' ' * column}^"
 
 
-def test_a_flag_that_is_nearly_right() -> None:
+@pytest.mark.parametrize(
+    ("flag", "hint"),
+    [
+        ("-tranA", "did you mean -transA or -transB?"),
+        ("-transx", "did you mean -transB or -transA?"),
+        ("-q", "it has -t, -transA, -transB, -g, -m, -n, -k, -b_datatype, -acc_datatype, -out_datatype"),
+    ],
+)
+def test_flags_that_there_are_not(flag: str, hint: str) -> None:
     with pytest.raises(ParseError) as caught:
-        read_problem("gemm -t f32 -tranA true -m 3 -n 4 -k 5")
-    assert caught.value.hint is not None
-    assert "did you mean -transA" in caught.value.hint
+        read_problem(f"gemm -t f32 {flag} true -m 3 -n 4 -k 5")
+    assert caught.value.hint == hint
+
+
+def line_of(text: str) -> str:
+    """The line by which the problem of a program is known."""
+    found = recognise(name_loops(parse(text)["f"].term()), FAMILIES)
+    assert found is not None
+    return found[1].line
+
+
+SCALARS = st.sampled_from(["f64", "f32", "f16", "bf16", "f8e4m3", "i8", "u8", "i16", "i32", "complex64"])
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[str, bool]:
+    """A program with a product in it, and whether that is a product alone: then its line says all of it."""
+    a, b, acc, c = (draw(SCALARS) for _ in "abrc")
+    if draw(st.booleans()):
+        a = b = acc = c
+    m, n, k = (draw(st.integers(1, 70)) for _ in "mnk")
+    left, shape_a = draw(st.sampled_from([("a", f"{m}.{k}"), ("(transpose a)", f"{k}.{m}")]))
+    right, shape_b = draw(st.sampled_from([("b", f"{n}.{k}"), ("(transpose b)", f"{k}.{n}")]))
+    x, y = (name if of == acc else f"{acc} {name}" for name, of in (("x", a), ("y", b)))
+    step, reduction, after = f"{x} * {y}", "(+) 0", "({})"
+    kind = draw(st.sampled_from(["alone", "alone", "work before", "other sum", "starts at 1", "work after"]))
+    if kind == "work before":
+        step = f"({x} + {x}) * {y}"
+    elif kind == "other sum":
+        step, reduction = f"{x} + {y}", "(*) 1"
+    elif kind == "starts at 1":
+        reduction = "(+) 1"
+    elif kind == "work after":
+        after = "(2 * {} + 1)"
+    dot = after.format(f"reduce {reduction} (map (λ (x, y) . {step}) (zip row col))")
+    product = f"map (λ row . map (λ col . {dot if acc == c else f'{c} {dot}'}) {right}) {left}"
+    if draw(st.booleans()):
+        return f"f = λ (a : {shape_a}.{a}) (b : {shape_b}.{b}) . {product}", kind == "alone"
+    batched = f"(as : 3.{shape_a}.{a}) (bs : 3.{shape_b}.{b}) . map (λ (a, b) . {product}) (zip as bs)"
+    return f"f = λ {batched}", kind == "alone"
+
+
+@settings(deadline=None, max_examples=60)
+@given(products(), st.randoms(use_true_random=False))
+def test_what_is_printed_is_read(program: tuple[str, bool], order: random.Random) -> None:
+    text, alone = program
+    line = line_of(text)
+    assert normalised(line) == line
+    words = line.split()[1:]
+    flags = [f"{name}={value}" for name, value in zip(words[::2], words[1::2], strict=True)]
+    order.shuffle(flags)
+    assert normalised(" ".join(flags)) == line
+    if alone:
+        named = read_problem(line)
+        assert line_of(named.text.replace(named.name, "f", 1)) == line
+    else:
+        with pytest.raises(ParseError, match="stands for is in the program"):
+            read_problem(line)
+
+
+def test_what_only_a_program_says() -> None:
+    line = "gemm -t f32 -m 3 -n 4 -k 5 -epilogue"
+    with pytest.raises(ParseError, match="what -epilogue 0123abcd stands for") as caught:
+        read_problem(f"{line} 0123abcd")
+    assert caught.value.where == f"{line} 0123abcd\n{' ' * 37}^"
+    with pytest.raises(ParseError, match="`relu` is no value of -epilogue") as caught:
+        read_problem(f"{line} relu")
+    assert "written in a program" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("text", ["image.lift", "image.lift:harris", "module:name", "gemm", "-t"])

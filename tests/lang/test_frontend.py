@@ -217,6 +217,73 @@ def test_mistakes_that_python_invites() -> None:
     assert "keyword arguments" in str(fails_with(TypeError, lambda xs: lf.sqrt(xs, level="seq"), XS))
 
 
+def test_what_numpy_and_arrays_would_do_is_said_in_the_language() -> None:
+    """Each of these does something in NumPy; here the error says what to write."""
+    a = array(3, 4, f32)
+    for function, written in (
+        (lambda x: np.tanh(x), "lf.tanh(x)"),
+        (lambda x: np.maximum(x, 0), "lf.max(a, b)"),
+        (lambda x: np.sum(x), "lf.sum(xs)"),
+        (lambda x: np.add.reduce(x), "lf.sum(xs)"),
+        (lambda x: np.dot(x, x), "lf.dot(row, column)"),
+        (lambda x: np.where(x > 0, x, 0), "lf.select(condition, a, b)"),
+        (lambda x: np.asarray(x), "values already"),
+        (lambda x: np.linalg.inv(x), "lf.map, lf.reduce"),
+        (lambda x: x @ x, "lf.dot(row, column)"),
+        (lambda x: np.ones((3, 3), np.float32) @ x, "lf.dot(row, column)"),
+        (lambda x: x.sum(), "lf.sum(xs)"),
+        (lambda x: x.T, "lf.transpose(a)"),
+        (lambda x: x.shape[0], "lf.length(xs)"),
+        (lambda x: x.frobnicate(), "lf.map, lf.reduce"),
+        (lambda x: len(x), "lf.length(xs)"),
+        (lambda x: sum(x), "lf.sum"),
+        (lambda x: max(x[0][0], 0), "lf.max(a, b)"),
+        (lambda x: x[0] >> lf.map(np.sqrt), "lf.sqrt(x)"),
+    ):
+        error = fails(function, a)
+        assert written in str(error.hint), error
+        assert "test_frontend.py" in str(error.where), error
+
+
+def test_operators_with_numpys_arrays_on_either_side() -> None:
+    xs = np.arange(1, 5, dtype=np.float32)
+    for left, right in (
+        (lambda x: xs - x, lambda x: lf.sub(xs, x)),
+        (lambda x: x / xs, lambda x: lf.div(x, xs)),
+        (lambda x: np.float32(2) - x, lambda x: 2 - x),
+        (lambda x: xs <= x, lambda x: lf.le(xs, x)),
+        (lambda x: xs**x, lambda x: lf.pow(xs, x)),
+    ):
+        assert build(left, [array(4, f32)]).term is build(right, [array(4, f32)]).term
+
+
+def test_names_that_are_nearly_right() -> None:
+    import lithify
+
+    with pytest.raises(AttributeError, match=r"did you mean .*sqrt"):
+        lithify.sqr  # noqa: B018
+
+
+def test_sizes() -> None:
+    """However many names there are, `sizes` gives a tuple, and `size` one."""
+    assert frontend.sizes("n m") == (frontend.size("n"), frontend.size("m"))
+    assert frontend.sizes("k") == (frontend.size("k"),)
+    with pytest.raises(TypeMismatch, match="no name of a size"):
+        frontend.size("n m")
+    with pytest.raises(TypeError, match=r"lf\.size"):
+        frontend.Array[frontend.sizes("k"), f32]  # type: ignore[index]
+
+
+def test_dimensions_too_many_or_too_few() -> None:
+    for given, fix in ((array(3, f32), "(1, 3)"), (array(3, 1, 4, f32), "(3, 4)")):
+        error = fails_with(TypeMismatch, matmul, given, array(4, 5, f32))
+        assert f"m.k.f32 expected, {given} given" in str(error)
+        assert f".reshape{fix} has 2" in str(error)
+    assert ".reshape" not in str(fails_with(TypeMismatch, matmul, array(3, 3, 4, f32), array(4, 5, f32)))
+    error = fails(lambda a, bias: a >> lf.map(lambda row: row + bias), array(3, 4, f32), array(1, 4, f32))
+    assert "1.4.f32 fits as .reshape(4)" in str(error)
+
+
 def fails_with(kind: type[Exception], function: Callable[..., Any], *types: Any) -> Exception:
     with pytest.raises(kind) as caught:
         build(function, types)

@@ -46,7 +46,7 @@ def changed(text: str, **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 5}, "it needs"),
+        ({"steps": 5}, "its steps are no list"),
         ({"steps": [5]}, "step 1 is 5"),
         ({"steps": [{"rule": "map-level"}]}, "step 1"),
         ({"steps": [{"rule": "map-level", "at": [], "with": 3}]}, "step 1"),
@@ -54,7 +54,12 @@ def changed(text: str, **changes: Any) -> str:
         ({"steps": [{"rule": "no-such-rule", "at": [], "with": {}}]}, "no-such-rule"),
         ({"steps": [{"rule": "map-level", "at": [], "with": {"colour": 3}}]}, "colour"),
         ({"steps": [{"rule": "map-fusion", "at": [7, 7], "with": {}}]}, "does not fit"),
+        ({"steps": [{"rule": "split-join", "at": [], "with": {"n": {"colour": 3}}}]}, "step 1 .* split-join"),
+        ({"steps": [{"rule": "split-join", "at": [-1], "with": {}}]}, "step 1"),
+        ({"steps": [{"rule": "split-jion", "at": [], "with": {}}]}, "did you mean split-join"),
+        ({"steps": [{"rule": ["a"], "at": [], "with": {}}]}, "step 1"),
         ({"steps": []}, "another program than before"),
+        ({"policy": "careless"}, "its policy is none of"),
         ({"format": 99}, "format 99"),
     ],
 )
@@ -64,10 +69,12 @@ def test_what_does_not_fit(saved: tuple[Any, str], change: dict[str, Any], messa
         replay(changed(text, **change), specialisation.elaborated.term)
 
 
-@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", "3"])
+@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", "3", "[" * 100_000])
 def test_what_is_no_derivation(saved: tuple[Any, str], text: str) -> None:
-    with pytest.raises(LithifyError, match="no saved derivation"):
+    with pytest.raises(LithifyError, match="no saved derivation") as caught:
         replay(text, saved[0].elaborated.term)
+    assert "Expecting" not in str(caught.value)  # what the JSON library says of it
+    assert "--save" in str(caught.value.hint)
 
 
 def test_all_rules_are_known() -> None:

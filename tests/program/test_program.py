@@ -194,6 +194,24 @@ def test_sizes_of_annotations(programs: lf.Module) -> None:
     np.testing.assert_array_equal(programs["typed"](2.0, np.ones(5, np.float32)), np.full(5, 7.0))
 
 
+def test_an_index_that_is_outside_for_some_sizes_is_refused() -> None:
+    """Where sizes are symbolic, as for any size, an index constant has to be inside whatever they are."""
+    module = lf.parse(
+        "end (xs : n.f32) = xs[n]\nother (xs : n.f32) (ys : m.f32) = xs[m]\nthird (xs : n.f32) = xs[3]\n"
+        "first (xs : n.f32) = xs[0]\nlast (xs : n.f32) = xs[n - 1]\n"
+    )
+    xs = np.arange(5, dtype=np.float32)
+    for name in ("end", "other", "third"):
+        with pytest.raises(TypeMismatch, match=r"is outside|is not inside"):
+            module[name].for_any_size().types()
+    with pytest.raises(TypeMismatch, match="index 5 is outside"):
+        module["end"](xs)
+    assert module["third"](xs) == 3
+    for name, value in (("first", 0), ("last", 4)):
+        assert module[name].for_any_size()(xs) == value
+        assert module[name](xs) == value
+
+
 def test_for_any_size(programs: lf.Module) -> None:
     typed = programs["typed"].for_any_size()
     for size in (1, 5, 16, 100):

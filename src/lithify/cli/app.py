@@ -119,10 +119,14 @@ def derive(
 def source(
     program: Reference,
     target: Annotated[
-        str, typer.Option("--target", "-t", help="cpu (LLVM), asm, opencl, c, or program, lowered, kernel")
-    ] = "cpu",
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--target", "-t", help="cpu (LLVM), asm, opencl, c, or program, lowered, kernel; else the device's"
+        ),
+    ] = None,
     arg: Arguments = None,
     size: Sizes = None,
+    device: DeviceName = None,
     strategy: StrategyName = None,
     out: Annotated[
         Optional[str],  # noqa: UP045
@@ -132,7 +136,7 @@ def source(
     """Print what a program becomes: a lowered program, kernels, or the text for a target's compiler."""
     from lithify.cli.source import print_source
 
-    print_source(program, target, arg or [], size or [], strategy, out)
+    print_source(program, target, arg or [], size or [], device, strategy, out)
 
 
 @app.command()
@@ -252,21 +256,23 @@ def records_list(
 @records_app.command("show")
 def records_show(
     problem: ProblemLine,
+    arg: Arguments = None,
+    size: Sizes = None,
     device: RecordDevice = None,
     derivation: Annotated[bool, typer.Option("--derivation", help="the saved derivation, for derive --replay")] = False,
 ) -> None:
     """Everything that is recorded of a problem."""
     from lithify.cli.records import show_record
 
-    show_record(problem, device, derivation)
+    show_record(problem, arg or [], size or [], device, derivation)
 
 
 @records_app.command("best")
-def records_best(problem: ProblemLine, device: RecordDevice = None) -> None:
+def records_best(problem: ProblemLine, arg: Arguments = None, size: Sizes = None, device: RecordDevice = None) -> None:
     """The best parameters of a problem, and nothing else."""
     from lithify.cli.records import best_of
 
-    best_of(problem, device)
+    best_of(problem, arg or [], size or [], device)
 
 
 @records_app.command("export")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+_NARROW = 20  # columns: on less, texts are not broken
+_PIECE = re.compile(r"\s+|[^\s,]+,*|,+")  # what stays together: a word, or a part of one up to its comma
 PATIENCE = 1.0  # seconds after which something that takes longer says what it is
 
 
@@ -41,7 +44,7 @@ def show_error(message: str, where: str | None, hint: str | None) -> None:
     if where:
         text.append("\n" + where)
     if hint:
-        text.append("\nhint: ", style="bold cyan").append(hint)
+        text.append("\nhint: ", style="bold cyan").append(_broken(hint, len("hint: "), err()))
     err().print(text)
 
 
@@ -49,7 +52,35 @@ def note(text: str) -> None:
     """A remark, on the standard error."""
     from rich.text import Text
 
-    err().print(Text(text, style="dim"))
+    err().print(Text(_broken(text, 2, err()), style="dim"))
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Titles and their texts, one under the other. On a terminal texts that are longer than it is wide are broken."""
+    shown = list(rows)
+    width = max((len(title) for title, _ in shown), default=0)
+    for title, text in shown:
+        out().print(f"{title:{width}}  {_broken(text, width + 2, out())}")
+
+
+def _broken(text: str, indent: int, console: Console) -> str:
+    """The text with its lines broken to a terminal's width, the following ones indented; as it is elsewhere."""
+    width = console.width - indent
+    if not console.is_terminal or width < _NARROW:
+        return text
+    return f"\n{' ' * indent}".join(line for part in text.splitlines() or [""] for line in broken(part, width))
+
+
+def broken(text: str, width: int) -> list[str]:
+    """A text as lines of at most a width, broken at blanks or after commas; a longer word stays whole."""
+    lines = [""]
+    for piece in _PIECE.findall(text):
+        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1].strip():
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+        if lines[-1] or len(lines) == 1 or not piece.isspace():
+            lines[-1] += piece
+    return lines
 
 
 @contextmanager

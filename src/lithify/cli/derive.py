@@ -47,25 +47,37 @@ def derive_program(
     with working(f"deriving {program.name}"):
         derivation = _derivation(specialisation, replay, verify)
     seconds = time.perf_counter() - start
+    if save is not None:  # first: whoever reads the output may stop
+        _save(derivation, save)
     parameters = list(specialisation.elaborated.parameters)
     _show_program("the program", derivation.start, parameters)
     _show_steps(derivation, steps, programs)
     _show_program("the lowered program", derivation.term, parameters)
     note(f"{len(derivation.steps)} steps in {seconds * 1e3:.0f} ms")
-    if save is not None:
-        _save(derivation, save)
 
 
 def _derivation(specialisation: Specialisation, replay: str | None, verify: bool) -> Derivation:
     if replay is not None:
         from lithify.program.derivations import replay as follow
 
+        text = _read(replay)
         try:
-            text = Path(replay).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise LithifyError(f"{replay} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        return follow(text, specialisation.elaborated.term, check=verify)
+            return follow(text, specialisation.elaborated.term, check=verify)
+        except LithifyError as error:
+            error.message = f"--replay {replay}: {error.message}"
+            raise
     return specialisation.checked().derivation if verify else specialisation.lowered.derivation
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise LithifyError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise LithifyError(
+            f"--replay {path}: this is no saved derivation: it is no text", hint="derivations are written by --save"
+        ) from error
 
 
 def _save(derivation: Derivation, path: str) -> None:

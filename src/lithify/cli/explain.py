@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lithify.cli.console import out, working
+from lithify.cli.console import print_rows, working
 from lithify.cli.inputs import read_arguments, read_sizes
 from lithify.cli.programs import find_program
 
@@ -33,10 +33,7 @@ def explain_program(
     with working(f"{program.name} on {program.device}"):
         explanation = program.explain(*values, sizes=fixed)
         found = rivals(program.for_these_sizes().specialise(*values, sizes=fixed))
-    rows = [*explanation.rows(), *_rivals(found)]
-    width = max(len(title) for title, _ in rows)
-    for title, text in rows:
-        out().print(f"{title:{width}}  {text}")
+    print_rows([*explanation.rows(), *_rivals(found)])
 
 
 def _values(program: Program, arguments: Sequence[str], sizes: dict[str, int], seed: int) -> Sequence[Any]:

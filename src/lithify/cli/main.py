@@ -53,7 +53,9 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except _usage_error() as error:
-        error.show()
+        from lithify.cli.usage import show_usage
+
+        show_usage(error)
         return BAD_INPUT
     except Exception as error:  # a defect of ours: say so in one line, the traceback on request only
         if _debugging():
@@ -70,7 +72,7 @@ def _usage_error() -> Any:
     """The base of what typer raises for a command line that it cannot read: click's, or typer's own copy of it."""
     import typer
 
-    return next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+    return next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")
 
 
 def _debugging() -> bool:

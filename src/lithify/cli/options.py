@@ -29,7 +29,9 @@ StrategyName = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="of random data")]
 Budget = Annotated[str, typer.Option("--budget", "-b", metavar="BUDGET", help="60s, 2m, a number of measurements, all")]
-ProblemLine = Annotated[str, typer.Argument(metavar="PROBLEM", help="as it is listed, or as it was tuned")]
+ProblemLine = Annotated[
+    str, typer.Argument(metavar="PROBLEM", help="as it is listed, or as it was tuned (FILE.lift:name and --arg)")
+]
 RecordDevice = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--device", "-d", metavar="DEVICE", help="a device of this machine, or its name in the list"),

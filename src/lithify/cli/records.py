@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lithify.cli.console import note, out
+from lithify.cli.console import broken, note, out, print_rows
 from lithify.lang.errors import LithifyError
 
 if TYPE_CHECKING:
     from lithify.explore.records import Record
+
+_WIDTH = 90  # of the lines that versions are broken into
 
 
 def list_records(device: str | None, family: str | None) -> None:
@@ -32,11 +34,13 @@ def list_records(device: str | None, family: str | None) -> None:
             out().print(Text(f"    {r.parameters}", style="dim"))
 
 
-def show_record(problem: str, device: str | None, derivation: bool) -> None:
+def show_record(
+    problem: str, arguments: Sequence[str], sizes: Sequence[str], device: str | None, derivation: bool
+) -> None:
     """Everything that one record says."""
     from lithify.program.explain import duration
 
-    for r in _of(problem, device):
+    for r in _of(problem, arguments, sizes, device):
         if derivation:
             print(r.derivation)
             continue
@@ -53,16 +57,18 @@ def show_record(problem: str, device: str | None, derivation: bool) -> None:
             ("default", default),
             ("bound", bound),
             ("measured", f"{r.measured} candidates, {r.state}"),
-            ("versions", ", ".join(f"{name} {version}" for name, version in r.versions.items())),
+            *[
+                ("" if k else "versions", line)
+                for k, line in enumerate(line for item in r.versions.items() for line in broken(" ".join(item), _WIDTH))
+            ],
             ("date", r.date),
         ]
-        for title, text in rows:
-            out().print(f"{title:8}  {text}")
+        print_rows(rows)
 
 
-def best_of(problem: str, device: str | None) -> None:
+def best_of(problem: str, arguments: Sequence[str], sizes: Sequence[str], device: str | None) -> None:
     """The parameters alone, for scripts."""
-    for r in _of(problem, device):
+    for r in _of(problem, arguments, sizes, device):
         print(r.parameters)
 
 
@@ -106,28 +112,39 @@ def _fingerprint(name: str) -> str:
     return device(name).model.fingerprint
 
 
-def _of(problem: str, device: str | None) -> list[Record]:
-    """The records of a problem: written as they are listed, or in any spelling of a problem line."""
-    from lithify.explore.problems import is_problem
-    from lithify.lang.errors import ParseError
-
+def _of(problem: str, arguments: Sequence[str], sizes: Sequence[str], device: str | None) -> list[Record]:
+    """The records of a problem: written as they are listed, in any spelling of a problem line, or as a program."""
+    known = _records(device)
     lines = {problem}
-    if is_problem(problem):
-        try:
-            lines.add(_normalised(problem))
-        except ParseError:
-            if not any(r.problem == problem for r in _records(device)):
-                raise
-    found = [r for r in _records(device) if r.problem in lines]
+    if not any(r.problem == problem for r in known):
+        lines |= set(_lines_of(problem, arguments, sizes))
+    found = [r for r in known if r.problem in lines]
     if not found:
-        raise LithifyError(f"there is no record of `{problem}`", hint="lithify records list shows what there is")
+        raise LithifyError(
+            f"there is no record of `{problem}`",
+            hint="`lithify tune` and `lithify explore` make them, `lithify records list` shows what there is",
+        )
     return found
 
 
-def _normalised(problem: str) -> str:
+def _lines_of(problem: str, arguments: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
+    """The lines under which the records of a problem or program may be kept."""
+    from lithify.cli.inputs import read_sizes, read_types
     from lithify.cli.programs import find_program
+    from lithify.explore.problems import is_problem, normalised
     from lithify.lowering.families import recognise
     from lithify.lowering.loops import name_loops
+    from lithify.program.explore import problem_of
 
-    found = recognise(name_loops(find_program(problem).term()))
-    return problem if found is None else found[1].line
+    if is_problem(problem):
+        yield normalised(problem)
+        return
+    if any(character.isspace() for character in problem):
+        return
+    program = find_program(problem)
+    fixed = read_sizes(sizes)
+    specialisation = program.specialise(*read_types(program, arguments, fixed, 0), sizes=fixed)
+    found = recognise(name_loops(specialisation.elaborated.term))
+    if found is not None:
+        yield found[1].line
+    yield problem_of(specialisation).line

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lithify.cli.console import err, note, out, working
+from lithify.cli.console import err, note, print_rows, working
 from lithify.cli.inputs import read_sizes, read_types
 from lithify.cli.main import INTERRUPTED
 from lithify.cli.programs import find_program
@@ -117,9 +117,7 @@ def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
             rows.append(("default", f"{duration(record.default_seconds)}, {record.gain:.3g} times as long"))
         if record.bound_seconds is not None:
             rows.append(("share of the bound", f"{record.bound_seconds / record.seconds:.0%}"))
-    width = max(len(title) for title, _ in rows)
-    for title, text in rows:
-        out().print(f"{title:{width}}  {text}")
+    print_rows(rows)
 
 
 def _measured(outcome: Outcome) -> str:

@@ -5,6 +5,9 @@
 Flags are `-key value`, `--key value` or `-key=value`, in any order; a line that starts with a flag is a `gemm`. (The
 spelling is rocMLIR's; `convolution` drivers write theirs alike.) An operator is a row of a table: its flags, and how
 their values become a program.
+
+Problems that tuning finds in programs are printed with the same flags, and three more (`-reduction`, `-epilogue`,
+`-prologue`) that name what only the program says by a digest: such a line is read, but is no program.
 """
 
 from __future__ import annotations
@@ -15,19 +18,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lithify.lang.errors import ParseError
+from lithify.lang.scalars import SCALARS, accumulator_of, result_of
 
 Value = int | bool | str
 
 _TYPES = {
-    "f64": "f64", "fp64": "f64", "double": "f64", "f32": "f32", "fp32": "f32", "float": "f32", "f16": "f16",
-    "fp16": "f16", "half": "f16", "bf16": "bf16", "bfloat16": "bf16", "i8": "i8", "int8": "i8", "i32": "i32",
-    "int32": "i32", "complex64": "complex64", "complex128": "complex128",
+    **{name: name for name in SCALARS}, "fp64": "f64", "double": "f64", "fp32": "f32", "float": "f32",
+    "fp16": "f16", "half": "f16", "bfloat16": "bf16", "int8": "i8", "int32": "i32",
 }  # fmt: skip
 _BOOLS = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
-# What sums are made in, where that is not the operands' type; results are of it too, unless -out_datatype says else.
-_SUMMED = {"f16": "f32", "bf16": "f32", "i8": "i32"}
-_RESULT = {"i8": "i32"}
 _WORD = re.compile(r"\S+")
+_DIGEST = re.compile(r"[0-9a-f]{8}")
+_SAYS = "a digest, as `lithify records list` shows it; what it stands for is written in a program: FILE.lift:name"
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,27 @@ class NamedProgram:
 
 @dataclass(frozen=True)
 class _Flag:
-    """A flag: other spellings, what reads its value, and its value where it is not written (None: it must be)."""
+    """A flag: other spellings, what reads its value, and its value where it is not written (None: it must be).
+
+    `apart` says that its value is a digest of something that only a program says.
+    """
 
     name: str
     aliases: tuple[str, ...]
     read: Callable[[str], Value | None]
     expects: str
     default: Value | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)
 class _Operator:
-    """An operator: its flags in the order of the normalised line, and the program for their values."""
+    """An operator: its flags, the program for their values, and the one line of them that problems are known by."""
 
     name: str
     flags: tuple[_Flag, ...]
     program: Callable[[Mapping[str, Value]], str]
+    line: Callable[[Mapping[str, Value]], str]
 
 
 def is_problem(text: str) -> bool:
@@ -66,6 +73,26 @@ def is_problem(text: str) -> bool:
 
 def read_problem(line: str) -> NamedProgram:
     """The program that a problem line stands for. Raises ParseError with the place of what is wrong."""
+    operator, values = _read(line)
+    for flag in operator.flags:
+        if flag.apart and values[flag.name]:
+            raise _error(
+                line,
+                line.index(str(values[flag.name])),
+                f"what -{flag.name} {values[flag.name]} stands for is in the program that it was found in alone",
+                "give that program instead: FILE.lift:name and --arg for its arguments",
+            )
+    return NamedProgram(f"{operator.name} = {operator.program(values)}\n", operator.name)
+
+
+def normalised(line: str) -> str:
+    """The line that the problem of a problem line is known by. Raises ParseError as `read_problem` does."""
+    operator, values = _read(line)
+    return operator.line(values)
+
+
+def _read(line: str) -> tuple[_Operator, dict[str, Value]]:
+    """The operator of a line, and the values of all its flags."""
     words = [(m.group(), m.start()) for m in _WORD.finditer(line)]
     if not words:
         raise ParseError(
@@ -82,7 +109,7 @@ def read_problem(line: str) -> NamedProgram:
                 needed = " ".join(f"-{f.name} .." for f in operator.flags if f.default is None)
                 raise _error(line, len(line), f"-{flag.name} is missing", f"{operator.name} needs {needed}")
             values[flag.name] = flag.default
-    return NamedProgram(f"{operator.name} = {operator.program(values)}\n", operator.name)
+    return operator, values
 
 
 def _read_flags(operator: _Operator, line: str, words: list[tuple[str, int]]) -> dict[str, Value]:
@@ -97,7 +124,9 @@ def _read_flags(operator: _Operator, line: str, words: list[tuple[str, int]]) ->
         flag = spellings.get(key)
         if flag is None:
             close = difflib.get_close_matches(key, spellings, 2)
-            known = f"did you mean -{' or -'.join(close)}?" if close else f"it has -{', -'.join(spellings)}"
+            names = [f"-{f.name}" for f in operator.flags if not f.apart]
+            meant = dict.fromkeys(f"-{spellings[each].name}" for each in close)
+            known = f"did you mean {' or '.join(meant)}?" if close else f"it has {', '.join(names)}"
             raise _error(line, at, f"{operator.name} has no flag -{key}", known)
         if flag.name in values:
             raise _error(line, at, f"-{flag.name} is given twice", None)
@@ -139,25 +168,50 @@ def _type_flag(name: str, *aliases: str, default: str | None = None) -> _Flag:
     return _Flag(name, aliases, lambda text: _TYPES.get(text.lower()), f"a type: {known}", default)
 
 
+def _apart_flag(name: str) -> _Flag:
+    return _Flag(name, (), lambda text: text if _DIGEST.fullmatch(text) else None, _SAYS, "", apart=True)
+
+
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
 def _gemm(values: Mapping[str, Value]) -> str:
     """g products op(A) op(B): A is m x k or, transposed, k x m; B is k x n or n x k."""
     g, m, n, k = (values[name] for name in "gmnk")
-    operand = str(values["t"])
-    summed = _SUMMED.get(operand, operand)
-    result = str(values["out_datatype"] or _RESULT.get(operand, operand))
-    x, y = ("x", "y") if operand == summed else (f"{summed} x", f"{summed} y")
+    types = _gemm_types(values)
+    summed = types["acc"]
+    x, y = (name if types[of] == summed else f"{summed} {name}" for name, of in (("x", "a"), ("y", "b")))
     dot = f"reduce (+) 0 (map (λ (x, y) . {x} * {y}) (zip rowA colB))"
-    dot = dot if result == summed else f"{result} ({dot})"
+    dot = dot if types["c"] == summed else f"{types['c']} ({dot})"
     a, shape_a = ("(transpose a)", f"{k}.{m}") if values["transA"] else ("a", f"{m}.{k}")
     b, shape_b = ("b", f"{n}.{k}") if values["transB"] else ("(transpose b)", f"{k}.{n}")
     product = f"map (λ rowA . map (λ colB . {dot}) {b}) {a}"
     if g == 1:
-        return f"λ (a : {shape_a}.{operand}) (b : {shape_b}.{operand}) . {product}"
-    arrays = f"(as : {g}.{shape_a}.{operand}) (bs : {g}.{shape_b}.{operand})"
+        return f"λ (a : {shape_a}.{types['a']}) (b : {shape_b}.{types['b']}) . {product}"
+    arrays = f"(as : {g}.{shape_a}.{types['a']}) (bs : {g}.{shape_b}.{types['b']})"
     return f"λ {arrays} . map (λ (a, b) . {product}) (zip as bs)"
+
+
+def _gemm_types(values: Mapping[str, Value]) -> dict[str, str]:
+    """The types of the operands, of the sums and of the result."""
+    t = str(values["t"])
+    return {
+        "a": t,
+        "b": str(values["b_datatype"] or t),
+        "acc": str(values["acc_datatype"] or accumulator_of(SCALARS[t])),
+        "c": str(values["out_datatype"] or result_of(SCALARS[t])),
+    }
+
+
+def _gemm_line(values: Mapping[str, Value]) -> str:
+    from lithify.lowering.gemm.problem import APART, line_of
+
+    return line_of(
+        _gemm_types(values),
+        (bool(values["transA"]), bool(values["transB"])),
+        {name: int(values[name]) for name in "gmnk"},
+        {name: str(values[name]) for name in APART if values[name]},
+    )
 
 
 OPERATORS = {
@@ -167,15 +221,21 @@ OPERATORS = {
             "gemm",
             (
                 _type_flag("t", "type", "dtype", "datatype"),
-                _type_flag("out_datatype", "out_dtype", default=""),
                 _bool_flag("transA", "transa", "ta"),
                 _bool_flag("transB", "transb", "tb"),
                 _size_flag("g", "groups", "batch", default=1),
                 _size_flag("m", "gemmM", "gemm_m"),
                 _size_flag("n", "gemmN", "gemm_n"),
                 _size_flag("k", "gemmK", "gemm_k"),
+                _type_flag("b_datatype", "b_dtype", default=""),
+                _type_flag("acc_datatype", "acc_dtype", default=""),
+                _type_flag("out_datatype", "out_dtype", default=""),
+                _apart_flag("reduction"),
+                _apart_flag("epilogue"),
+                _apart_flag("prologue"),
             ),
             _gemm,
+            _gemm_line,
         ),
     )
 }

@@ -19,7 +19,7 @@ from lithify.lang.syntax import (
     TypeName,
     TypeSyntax,
 )
-from lithify.lang.types import Array, Function, Index, Tuple, Type
+from lithify.lang.types import Array, Function, Index, Tuple, Type, dimensions_hint
 from lithify.lang.unparse import unparse, unparse_type
 from lithify.lang.values import LiteralArray, Numeral, Resolve, TupleValue, Value, describe
 
@@ -91,11 +91,17 @@ class TypeReader:
 
     def unify(self, syntax: TypeSyntax, type_: Type, origin: str) -> None:
         """Bind the sizes that the annotation names so that it is the type; raises TypeMismatch."""
+        hint = None if _is_open(syntax) else dimensions_hint(_rank(syntax), type_)
+        if hint is not None:
+            raise TypeMismatch(f"{unparse_type(syntax)} expected, {type_} given ({origin})", hint=hint)
+        self._unify(syntax, type_, origin)
+
+    def _unify(self, syntax: TypeSyntax, type_: Type, origin: str) -> None:
         if isinstance(syntax, TypeName) and syntax.name == ANY:
             return
         if isinstance(syntax, ArrayType) and isinstance(type_, Array):
             self.unify_size(syntax.size, type_.size, origin)
-            self.unify(syntax.element, type_.element, origin)
+            self._unify(syntax.element, type_.element, origin)
         elif isinstance(syntax, IndexType) and isinstance(type_, Index):
             self.unify_size(syntax.size, type_.size, origin)
         elif isinstance(syntax, TupleType) and isinstance(type_, Tuple) and len(syntax.items) == len(type_.items):
@@ -120,3 +126,14 @@ class TypeReader:
         first = bound.origin if isinstance(bound, Numeral) else None
         name = unparse(syntax)
         raise TypeMismatch(f"two values of size {name}: {known}{f' ({first})' if first else ''} and {given} ({origin})")
+
+
+def _rank(syntax: TypeSyntax) -> int:
+    return 1 + _rank(syntax.element) if isinstance(syntax, ArrayType) else 0
+
+
+def _is_open(syntax: TypeSyntax) -> bool:
+    """Whether an array's elements are left open, as in `n._`: they may be arrays."""
+    while isinstance(syntax, ArrayType):
+        syntax = syntax.element
+    return isinstance(syntax, TypeName) and syntax.name == ANY

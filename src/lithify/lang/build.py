@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lithify.arith import Expr, as_expr
+from lithify.arith import Expr, as_expr, proves
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction
 from lithify.lang.levels import Level, Memory
@@ -76,9 +76,8 @@ def const(value: Any, type_: Type) -> Term:
     """A scalar constant (value is converted to the type's kind) or an index constant."""
     if isinstance(type_, Index):
         value = as_expr(value)
-        if value.constant is not None and type_.size.constant is not None:
-            if not 0 <= value.constant < type_.size.constant:
-                raise TypeMismatch(f"index {value} is outside {type_}")
+        if not (proves(value) and proves(type_.size - value - 1)):
+            raise _outside(value, type_)
         return make(PATTERNS["const"], (_Value(value), type_), ())
     if not isinstance(type_, Scalar):
         raise TypeMismatch(f"a constant is a scalar or an index, not a {type_}")
@@ -88,6 +87,18 @@ def const(value: Any, type_: Type) -> Term:
         if value != int(value) or not low <= int(value) <= high:
             raise TypeMismatch(f"{value} is not a value of {type_} ({low} .. {high})")
     return make(PATTERNS["const"], (_Value(convert[type_.kind](value)), type_), ())
+
+
+def _outside(value: Expr, type_: Index) -> TypeMismatch:
+    """An index constant that is not, or not for all sizes, below the type's size."""
+    if proves(-value - 1) or proves(value - type_.size):
+        return TypeMismatch(
+            f"index {value} is outside {type_}", hint="the first element is at 0, the last at length - 1"
+        )
+    return TypeMismatch(
+        f"index {value} is not inside {type_} for all sizes, as far as is known",
+        hint="give arguments, or their types: it may be for their sizes",
+    )
 
 
 def constant_value(t: Term) -> Any:

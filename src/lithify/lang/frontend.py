@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from lithify.arith import Expr, Variable, as_expr, as_variable, proves_equal, size
+from lithify.arith import Expr, Variable, as_expr, as_variable, proves_equal
+from lithify.arith import size as size_variable
 from lithify.lang import build as core
 from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
@@ -32,17 +33,36 @@ from lithify.lang.operators import OPERATORS, convert_to
 from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.scalars import SCALARS, Scalar
 from lithify.lang.term import Term, subterms
-from lithify.lang.traced import SIZES, KnownSizes, Traced, TracedFunction, located, resolve_nothing, to_value, traced
-from lithify.lang.types import Array, Index, Tuple, Type, sizes_in
+from lithify.lang.traced import (
+    SIZES,
+    KnownSizes,
+    Traced,
+    TracedFunction,
+    located,
+    place,
+    resolve_nothing,
+    to_value,
+    traced,
+)
+from lithify.lang.types import Array, Index, Tuple, Type, dimensions_hint, shape_of, sizes_in
 from lithify.lang.values import FunctionValue, describe
 
 # ---- what is not a primitive or an operator --------------------------------------------------------------------------
 
 
-def sizes(names: str) -> Any:
-    """Size variables: `n, m = sizes("n m")`; a single one is returned by itself."""
-    made = tuple(size(name) for name in names.replace(",", " ").split())
-    return made[0] if len(made) == 1 else made
+def sizes(names: str) -> tuple[Expr, ...]:
+    """Size variables, a tuple of them however many they are: `n, m = sizes("n m")`. `size("n")` is one by itself.
+
+    Raises TypeMismatch for a text that is no name.
+    """
+    return tuple(size(name) for name in names.replace(",", " ").split())
+
+
+def size(name: str) -> Expr:
+    """One size variable: `n = size("n")`. Raises TypeMismatch for a text that is no name."""
+    if not name.isidentifier():
+        raise TypeMismatch(f"{name!r} is no name of a size", where=place(), hint='write n = lf.size("n")')
+    return size_variable(name)
 
 
 def convert(scalar: Scalar, value: Any) -> Traced:
@@ -153,7 +173,7 @@ class _Sizes:
         self.origins: dict[Variable, str] = {}
         self.given = {name: as_expr(value) for name, value in given.items()}
         for name, value in self.given.items():
-            self.bind(as_variable(size(name)), value, f"{name} = {value} was given")
+            self.bind(as_variable(size_variable(name)), value, f"{name} = {value} was given")
 
     def bind(self, variable: Variable, value: Expr, origin: str) -> None:
         self.bound[variable] = value
@@ -169,9 +189,15 @@ class _Sizes:
 
     def unify(self, annotation: Type, given: Type, origin: str) -> None:
         """Bind the annotation's sizes so that it is the given type; raises TypeMismatch with both."""
+        hint = dimensions_hint(len(shape_of(annotation)[0]), given)
+        if hint is not None:
+            raise TypeMismatch(f"{annotation} expected, {given} given ({origin})", hint=hint)
+        self._unify(annotation, given, origin)
+
+    def _unify(self, annotation: Type, given: Type, origin: str) -> None:
         if isinstance(annotation, Array) and isinstance(given, Array):
             self.unify_size(annotation.size, given.size, origin)
-            self.unify(annotation.element, given.element, origin)
+            self._unify(annotation.element, given.element, origin)
         elif isinstance(annotation, Index) and isinstance(given, Index):
             self.unify_size(annotation.size, given.size, origin)
         elif isinstance(annotation, Tuple) and isinstance(given, Tuple) and len(annotation.items) == len(given.items):
@@ -236,7 +262,7 @@ _NAMES: dict[str, str] = {
     for name in (*PRIMITIVES, *[o for o in OPERATORS if o not in SCALARS], *prelude.definitions())
 }
 
-__all__ = ["Array", "Traced", "TracedFunction", "build", "convert", "declared", "let", "sizes", "to", *_NAMES]  # noqa: PLE0604
+__all__ = ["Array", "Traced", "TracedFunction", "build", "convert", "declared", "let", "size", "sizes", "to", *_NAMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

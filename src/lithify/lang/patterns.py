@@ -14,7 +14,7 @@ from lithify.arith import const
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.scalars import Scalar
 from lithify.lang.signature import Signature
-from lithify.lang.types import Array, Function, Index, Tuple, Type
+from lithify.lang.types import Array, Function, Index, Tuple, Type, reshaped, shape_of
 
 if TYPE_CHECKING:
     from lithify.lang.term import Term
@@ -115,9 +115,18 @@ def _zip_type(_attrs: Attrs, args: Args) -> Type:
         if not proves_equal(arrays[0].size, other.size):
             raise TypeMismatch(
                 f"zip of arrays of different lengths: {arrays[0].size} and {other.size}",
-                hint=f"the arrays are {' and '.join(map(str, arrays))}",
+                hint=f"the arrays are {' and '.join(map(str, arrays))}{_as_long(arrays[0], other)}",
             )
     return Array(arrays[0].size, Tuple(*[t.element for t in arrays]))
+
+
+def _as_long(first: Array, other: Array) -> str:
+    """Where an array has dimensions of length 1 too many or too few for another's length: what to make of it."""
+    for type_, wanted in ((other, first), (first, other)):
+        shape = reshaped(len(shape_of(wanted)[0]), type_)
+        if shape is not None and len(shape) != len(shape_of(type_)[0]) and shape[0] is wanted.size:
+            return f": {type_} fits as .reshape({', '.join(map(str, shape))})"
+    return ""
 
 
 def _unzip_type(_attrs: Attrs, args: Args) -> Type:

@@ -111,3 +111,8 @@ def accumulator_of(scalar: Scalar) -> Scalar:
     if scalar.is_integer and scalar.bits < 32:
         return i32
     return scalar
+
+
+def result_of(scalar: Scalar) -> Scalar:
+    """The type of products of matrices of `scalar`, where none is said: small integers would not hold them."""
+    return accumulator_of(scalar) if scalar.is_integer else scalar

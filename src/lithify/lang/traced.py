@@ -20,6 +20,7 @@ from lithify.arith import Expr, Variable
 from lithify.lang import build
 from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, operate
 from lithify.lang.errors import LithifyError, TypeMismatch
+from lithify.lang.foreign import AS_OPERATORS, written_as
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import OPERATORS
 from lithify.lang.primitives import PRIMITIVES, array_literal, at, projection
@@ -46,7 +47,16 @@ class KnownSizes:
     missed: set[Variable] = field(default_factory=set)
 
 
+_ELSE = "the patterns and operators are functions of lithify's: lf.map, lf.reduce, lf.sqrt, .. (docs/notation.md)"
 SIZES: ContextVar[KnownSizes | None] = ContextVar("sizes", default=None)
+
+
+class NoAttribute(TypeMismatch, AttributeError):
+    """An attribute that traced values do not have: an array's method, for instance."""
+
+
+class NoLength(TypeMismatch, TypeError):
+    """The length of a traced array was asked for; `list` and the like do without."""
 
 
 class Traced:
@@ -54,7 +64,6 @@ class Traced:
 
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None  # NumPy leaves operators between its arrays and traced values to us
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -76,7 +85,7 @@ class Traced:
         raise TypeMismatch(
             "the value of a condition is not known while the program is built",
             where=place(),
-            hint="write lf.select(condition, a, b), and & | ~ for and, or, not",
+            hint="write lf.select(condition, a, b), lf.max(a, b) for Python's max, and & | ~ for and, or, not",
         )
 
     def __float__(self) -> NoReturn:
@@ -87,6 +96,36 @@ class Traced:
         )
 
     __int__ = __float__
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """Operators between NumPy's arrays and traced values are ours; its functions are not."""
+        plain = AS_OPERATORS.get(function.__name__) if method == "__call__" and not options else None
+        if plain is None:
+            raise _numpys("sum" if method == "reduce" and function is np.add else function.__name__)
+        left, right = (item if isinstance(item, Traced) else Traced(to_value(item)) for item in operands)
+        return plain(left, right)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> NoReturn:
+        raise _numpys(function.__name__)
+
+    def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise _numpys("asarray")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") or name in Traced.__slots__:
+            raise AttributeError(name)
+        raise NoAttribute(f"a value of a program has no .{name}", where=place(), hint=written_as(name) or _ELSE)
+
+    def __len__(self) -> int:
+        items = components(self.value)
+        if not items:
+            raise NoLength("a length is not known while the program is built", where=place(), hint=written_as("size"))
+        return len(items)
+
+    def __matmul__(self, other: Any) -> NoReturn:
+        raise TypeMismatch("programs have no operator @", where=place(), hint=written_as("matmul"))
+
+    __rmatmul__ = __matmul__
 
     def __rshift__(self, function: Callable[..., Any]) -> Any:
         if isinstance(function, TracedFunction):
@@ -105,9 +144,17 @@ class Traced:
         items = components(self.value)
         if not items:
             raise TypeMismatch(
-                f"only tuples can be unpacked, not {describe(self.value)}", where=place(), hint="use map"
+                f"only tuples can be unpacked, not {describe(self.value)}",
+                where=place(),
+                hint="use lf.map, lf.reduce or lf.sum",
             )
         return iter([Traced(item) for item in items])
+
+
+def _numpys(name: str) -> TypeMismatch:
+    """The error for a function of NumPy's on a traced value."""
+    message = f"NumPy's {name} is no function of programs: values are not known while one is built"
+    return TypeMismatch(message, where=place(), hint=written_as(name) or _ELSE)
 
 
 def _slice(xs: Term, part: slice) -> Term:
@@ -288,7 +335,12 @@ def located(make: Callable[[], Any]) -> Any:
         raise
 
 
-_NOT_THE_USERS = ("lithify", "functools", "contextlib")  # the libraries' frames lie between those of the front end
+_NOT_THE_USERS = (
+    "lithify",
+    "numpy",
+    "functools",
+    "contextlib",
+)  # the libraries' frames lie between those of the front end
 
 
 def place() -> str:

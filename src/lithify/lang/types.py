@@ -71,6 +71,8 @@ class Array(Type):
     element: Type
 
     def __class_getitem__(cls, shape_then_element: tuple[Expr | int | Type, ...]) -> Type:
+        if any(isinstance(item, tuple) for item in shape_then_element):
+            raise TypeError("a size is a number or a variable, not a tuple: n = lf.size('n') makes one, not lf.sizes")
         return array(*shape_then_element)
 
     def __new__(cls, size: Expr | int, element: Type) -> Array:
@@ -131,6 +133,28 @@ def shape_of(type_: Type) -> tuple[tuple[Expr, ...], Type]:
         sizes.append(type_.size)
         type_ = type_.element
     return tuple(sizes), type_
+
+
+def dimensions_hint(expected: int, given: Type) -> str | None:
+    """What to do where a type has another number of dimensions than is expected; None where it has not."""
+    have = len(shape_of(given)[0])
+    if have == expected:
+        return None
+    needed = f"{expected} dimension{'s are' if expected != 1 else ' is'} expected, it has {have}"
+    shape = reshaped(expected, given)
+    return needed if shape is None else f"{needed}: .reshape({', '.join(map(str, shape))}) has {expected}"
+
+
+def reshaped(dimensions: int, given: Type) -> list[Expr] | None:
+    """The shape with dimensions of length 1 added in front or left out, so that there are as many; None if none is."""
+    shape = list(shape_of(given)[0])
+    if not shape or not dimensions:
+        return None
+    one = as_expr(1)
+    shape = [one] * (dimensions - len(shape)) + shape
+    while len(shape) > dimensions and one in shape:
+        shape.remove(one)
+    return shape if len(shape) == dimensions else None
 
 
 def element_count(type_: Type) -> Expr:

@@ -6,9 +6,10 @@ import importlib
 import json
 import pkgutil
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from lithify.lang.errors import LithifyError
+from lithify.rewrite.strategy import Policy
 
 if TYPE_CHECKING:
     from lithify.lang.term import Term
@@ -33,15 +34,29 @@ def _check_form(text: str) -> None:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise LithifyError(f"this is no saved derivation: {error}") from error
+        raise _no_derivation(f"it is no JSON from line {error.lineno} on") from None
+    except RecursionError:
+        raise _no_derivation("it is nested too deeply") from None
     keys = {"format", "program", "result", "policy", "steps"}
-    if not isinstance(data, dict) or not keys <= data.keys() or not isinstance(data["steps"], list):
-        raise LithifyError(f"this is no saved derivation: it needs {', '.join(sorted(keys))}")
+    missing = sorted(keys - data.keys() if isinstance(data, dict) else keys)
+    if missing:
+        raise _no_derivation(f"it has no {', '.join(missing)}")
+    if not isinstance(data["steps"], list):
+        raise _no_derivation("its steps are no list")
+    if data["policy"] not in get_args(Policy):
+        raise _no_derivation(f"its policy is none of {', '.join(get_args(Policy))}")
     for number, step in enumerate(data["steps"], 1):
         path = step.get("at") if isinstance(step, dict) else None
         named = not isinstance(step, dict) or "rule" not in step or isinstance(step.get("with"), dict)
-        if not isinstance(path, list) or not all(isinstance(index, int) for index in path) or not named:
-            raise LithifyError(f"this is no saved derivation: step {number} is {json.dumps(step)[:80]}")
+        named &= not isinstance(step, dict) or isinstance(step.get("rule", ""), str)
+        if not isinstance(path, list) or not all(type(index) is int and index >= 0 for index in path) or not named:
+            raise _no_derivation(f"its step {number} is {json.dumps(step)[:80]}")
+
+
+def _no_derivation(why: str) -> LithifyError:
+    return LithifyError(
+        f"this is no saved derivation: {why}", hint="`lithify derive PROGRAM --save FILE` writes what --replay follows"
+    )
 
 
 @cache

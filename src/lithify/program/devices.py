@@ -71,6 +71,9 @@ def for_source(target: str) -> Device:
 
     Raises LaunchError for an unknown kind.
     """
+    if target.partition(":")[0] not in _KINDS:
+        hint = f"targets are {', '.join(_KINDS)}; p.lowered(..) and p.kernels(..) are the levels above them"
+        raise LaunchError(f"there is no target {target!r}", hint=hint)
     try:
         return device(target)
     except (ImportError, LaunchError):

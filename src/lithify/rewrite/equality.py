@@ -34,7 +34,11 @@ def difference(before: Term, after: Term, seed: int = 0, sizes: dict[str, int] |
     before, after = _closed(before), _closed(after)
     work = max(_work(before), _work(after))
     if work > _LARGEST_WORK:
-        raise TooLarge(f"a term of {work:.0e} operations is too large to check", hint="derive at a small size")
+        raise TooLarge(
+            f"values before and after each step cannot be compared at this size: {work:.0e} operations, at most "
+            f"{_LARGEST_WORK:.0e} are evaluated",
+            hint="give smaller arguments, of lengths like 16; `lithify check --values` shortens them by itself",
+        )
     rng = np.random.default_rng(seed)
     chosen = _small_sizes((before, after), rng)
     by_name = {v.name: n for v, n in chosen.items()} | (sizes or {})

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lithify.arith import Expr, as_expr, size
+from lithify.arith import ArithError, Expr, as_expr, size
 from lithify.lang.digest import digest
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.index_functions import IndexFunction, reverse, stride
@@ -95,14 +95,19 @@ def replay(start: Term, text: str, rules: Mapping[str, Rule], *, check: bool = F
     if record.get("format") != FORMAT:
         raise RewriteFailed(f"the saved derivation has format {record.get('format')}; this version reads {FORMAT}")
     if record["program"] != digest(start):
-        raise RewriteFailed("the derivation was made for another program", hint="strategies apply to any program")
+        raise RewriteFailed(
+            "the derivation was made for another program, or for arguments of other types or sizes",
+            hint="give the arguments that it was saved for; strategies (--strategy) apply to any",
+        )
     derivation = Derivation(start, policy=record["policy"], check=check)
     steps: list[tuple[AppliedRule | None, Path]] = []
-    for step in record["steps"]:
+    for number, step in enumerate(record["steps"], 1):
         name = step.get("rule")
         if name is not None and name not in rules:
-            raise RewriteFailed(f"the derivation uses a rule that is not known: {name}")
-        applied = None if name is None else rules[name](**{k: _decode(v) for k, v in step["with"].items()})
+            close = difflib.get_close_matches(name, rules, 2)
+            hint = f"did you mean {' or '.join(close)}?" if close else "another version of lithify may have written it"
+            raise RewriteFailed(f"the derivation uses a rule that is not known: {name}", hint=hint)
+        applied = None if name is None else _applied(rules[name], step["with"], number)
         steps.append((applied, tuple(step["at"])))
     derivation.term = follow(start, steps, derivation.context)
     if digest(derivation.term) != record["result"]:
@@ -110,6 +115,17 @@ def replay(start: Term, text: str, rules: Mapping[str, Rule], *, check: bool = F
     if check:
         derivation.check_steps()
     return derivation
+
+
+def _applied(rule: Rule, arguments: Mapping[str, Any], number: int) -> AppliedRule:
+    """The rule with the arguments that were saved. Raises RewriteFailed where they are none."""
+    try:
+        return rule(**{name: _decode(value) for name, value in arguments.items()})
+    except (ArithError, AttributeError, KeyError, TypeError, ValueError):
+        written = json.dumps(arguments)[:80]
+        raise RewriteFailed(
+            f"step {number} of the derivation applies {rule.name} with {written}, which it cannot"
+        ) from None
 
 
 def _encode_arguments(applied: AppliedRule) -> dict[str, Any]:

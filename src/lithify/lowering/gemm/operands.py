@@ -7,14 +7,12 @@ complex numbers                           sums and packed operands planar: real 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lithify.lang.levels import HEAP, UNROLL, Level
-from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains, subterms
-from lithify.lowering.gemm.problem import Product, normal_form, product_in
+from lithify.lowering.gemm.problem import Product, is_conversion, normal_form, product_in, sums_products
 from lithify.lowering.gemm.register import NARROW
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.machine import DeviceModel, InstructionRow, instruction, rows_for
@@ -109,36 +107,12 @@ def stored(program: Term, product: Product) -> tuple[Product, bool]:
     And whether these are rows and columns of matrices as they are stored, converted where they are multiplied and
     nothing else. Where nothing is converted, it does not matter, and the product stays as it is.
     """
-    if not contains(program, _is_conversion):
+    if not contains(program, is_conversion):
         return product, True
     inside = _inside(product.loops.k).run(program, Context())
     changed = product if isinstance(inside, Failure) else product_in(inside) or product
-    step = changed.reduction.args[0].args[0].args[0]
     arrays = (*changed.reduction.args[2].args, *[loop.args[1] for loop in changed.nest])
-    return changed, _is_sum_of_products(step) and all(map(_is_stored, arrays))
-
-
-def _is_conversion(t: Term) -> bool:
-    return bool(t.kind == "op" and t["operator"].typing is Typing.CONVERT)
-
-
-def _is_sum_of_products(step: Term) -> bool:
-    """acc + c p.0 * d p.1, in any order, with conversions c and d."""
-    parts = [_without_conversion(t) for t in _factors(step)]
-    return sorted(str(p.attrs[0]) for p in parts if p.kind == "proj") == ["0", "1"] and len(parts) == 3
-
-
-def _factors(t: Term) -> Iterator[Term]:
-    if t.kind == "op" and t["operator"].name == "add":
-        left, right = t.args
-        products = [a for a in (left, right) if a.kind == "op" and a["operator"].name == "mul"]
-        if len(products) == 1:
-            yield from products[0].args
-            yield right if products[0] is left else left
-
-
-def _without_conversion(t: Term) -> Term:
-    return t.args[0] if _is_conversion(t) else t
+    return changed, sums_products(changed.reduction) and all(map(_is_stored, arrays))
 
 
 def _is_stored(xs: Term) -> bool:
@@ -160,7 +134,7 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
         derivation.apply(at(loop_of(k, "reduce"), planar_sum))
         packed = [i for i, name in ((left, "packA"), (right, "packB")) if parameters[name] != NONE]
         return Prepared(k, True, apart=tuple(packed))
-    if not contains(derivation.term, _is_conversion):
+    if not contains(derivation.term, is_conversion):
         return Prepared(k, epilogue)
     derivation.apply(try_(_inside(k)))
     if row is None:

@@ -8,12 +8,14 @@ beside them, which the work after the reduction reads. f is any function: sums o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from lithify.lang.build import constant_value
 from lithify.lang.digest import digest
-from lithify.lang.scalars import Scalar
+from lithify.lang.operators import Typing
+from lithify.lang.scalars import SCALARS, Scalar, accumulator_of, i32, result_of
 from lithify.lang.term import BOUND, LAMBDA, Term, dangling, subterms
 from lithify.lang.types import Array, Tuple, Type, shape_of
 from lithify.lowering.facts import element_of
@@ -22,6 +24,9 @@ from lithify.lowering.tuning import Problem
 from lithify.lowering.work import is_constant, length_of
 from lithify.rewrite import Context, Failure, Strategy, first, repeat, topdown
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps, zip_unread
+
+# Flags whose values are digests of parts of the program.
+APART = ("reduction", "epilogue", "prologue")
 
 
 @dataclass(frozen=True)
@@ -160,16 +165,70 @@ def problem_of(product: Product, stored: Product, plain: bool) -> Problem:
     scalars = {"a": _stored(left), "b": _stored(right), "acc": str(product.reduction.type), "c": str(body.type)}
     a, b = (goes_over_columns(t) for t in (product.nest[-2], product.nest[-1]))
     sizes = product.sizes
-    flags = {"t": scalars["a"], "transA": _flag(a), "transB": _flag(not b)}
-    flags |= {name: str(sizes[name]) for name in "gmnk"}
-    if scalars != dict.fromkeys(("a", "b", "acc", "c"), scalars["a"]):
-        flags["out_datatype"] = scalars["c"]
-    if body is not product.reduction:
-        flags["epilogue"] = digest(body)[:8]
+    apart = {}
+    if body is not product.reduction and not (is_conversion(body) and body.args[0] is product.reduction):
+        apart["epilogue"] = digest(body)[:8]
     if not plain:
-        flags["prologue"] = digest(product.nest[0])[:8]
-    line = "gemm " + " ".join(f"-{name} {value}" for name, value in flags.items())
-    return Problem("gemm", line, sizes, scalars)
+        apart["prologue"] = digest(product.nest[0])[:8]
+    elif not sums_products(stored.reduction):
+        apart["reduction"] = "".join(digest(t)[:4] for t in stored.reduction.args[:2])
+    return Problem("gemm", line_of(scalars, (a, not b), sizes, apart), sizes, scalars)
+
+
+def line_of(
+    scalars: Mapping[str, str], transposed: tuple[bool, bool], sizes: Mapping[str, int], apart: Mapping[str, str]
+) -> str:
+    """A problem's line: its flags in one order, those that follow from others left out.
+
+    `apart` are the digests of what only the program says: its work on operands or results, another reduction than a sum
+    of products. (`lithify.explore.problems` reads lines.)
+    """
+    flags = {"t": scalars["a"], "transA": _flag(transposed[0]), "transB": _flag(transposed[1])}
+    flags |= {name: str(sizes[name]) for name in "gmnk"} | _other_types(scalars)
+    flags |= {name: apart[name] for name in APART if name in apart}
+    return "gemm " + " ".join(f"-{name} {value}" for name, value in flags.items())
+
+
+def _other_types(scalars: Mapping[str, str]) -> dict[str, str]:
+    """The flags of the types that do not follow from `-t`, the left operand's."""
+    t = scalars["a"]
+    flags = {} if scalars["b"] == t else {"b_datatype": scalars["b"]}
+    scalar = SCALARS.get(t, i32)  # an index is an integer
+    if scalars["acc"] != str(accumulator_of(scalar)):
+        flags["acc_datatype"] = scalars["acc"]
+    if set(scalars.values()) != {t} or scalars["c"] != str(result_of(scalar)):
+        flags["out_datatype"] = scalars["c"]
+    return flags
+
+
+def is_conversion(t: Term) -> bool:
+    """Is a term the conversion of a value to another scalar type?"""
+    return bool(t.kind == "op" and t["operator"].typing is Typing.CONVERT)
+
+
+def sums_products(reduction: Term) -> bool:
+    """Does a product's reduction add products to 0: acc + c p.0 * d p.1, in any order, with conversions c and d?"""
+    parts = [_without_conversion(t) for t in _factors(reduction.args[0].args[0].args[0])]
+    zero = reduction.args[1]
+    return (
+        sorted(str(p.attrs[0]) for p in parts if p.kind == "proj") == ["0", "1"]
+        and len(parts) == 3
+        and zero.kind == "const"
+        and constant_value(zero) == 0
+    )
+
+
+def _factors(t: Term) -> Iterator[Term]:
+    if t.kind == "op" and t["operator"].name == "add":
+        left, right = t.args
+        products = [a for a in (left, right) if a.kind == "op" and a["operator"].name == "mul"]
+        if len(products) == 1:
+            yield from products[0].args
+            yield right if products[0] is left else left
+
+
+def _without_conversion(t: Term) -> Term:
+    return t.args[0] if is_conversion(t) else t
 
 
 def _flag(value: bool) -> str:
