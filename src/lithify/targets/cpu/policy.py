@@ -26,9 +26,9 @@ STREAMED_BYTES = 32 << 20
 LEAST_STREAMED_STORE = 32  # bytes; narrower stores do not fill lines fast enough
 
 # Into which caches a long stream is asked for ahead of time (LLVM's locality: 0 past all, 2 from the second on, 3 all),
-# by how the processor's name in LLVM begins. On Zen 5 it is best to pass them. On Sapphire Rapids what passes the second
-# cache waits in the few buffers of the first: sums of long arrays ran 2.5 times slower so, while asking the second cache
-# gains 10 to 20 % over not asking where results are written or rows are short.
+# by how the processor's name in LLVM begins. On Zen 5 it is best to pass them. On Sapphire Rapids what passes the
+# second cache waits in the few buffers of the first: sums of long arrays ran 2.5 times slower so, while asking the
+# second cache gains 10 to 20 % over not asking where results are written or rows are short.
 STREAM_LOCALITY = {"znver": 0, "": 2}
 
 # Private arrays above this size are allocated per thread rather than on the stack.
