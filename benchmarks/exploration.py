@@ -83,8 +83,8 @@ def replayed(candidates: PhaseCandidates, times: dict[str, float]) -> dict[str, 
         first = rng.permutation(len(keys))[:1]
         history[keys[first[0]]] = float(seconds[first[0]])
         while len(history) < steps:
-            for key in proposer.propose(history, 1):
-                history[key] = times[key]
+            key = next(proposer.propose(history))
+            history[key] = times[key]
         guided.append(np.minimum.accumulate(np.array(list(history.values()), dtype=float)).tolist())
     low, middle, high = np.quantile(orders, [0.25, 0.5, 0.75], axis=0)
     return {"random": {"low": low.tolist(), "median": middle.tolist(), "high": high.tolist()}, "guided": guided}

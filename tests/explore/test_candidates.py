@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithify.explore.candidates import Candidates, SpaceCandidates
+from lithify.explore.candidates import Candidates, SpaceCandidates, valid_in
 from lithify.explore.reasons import regions
 from lithify.lang.build import param
 from lithify.lang.scalars import f32
@@ -74,13 +74,17 @@ def test_filtering_a_space() -> None:
 
 
 def test_features() -> None:
+    """Of a family that knows nothing of its kernels: the parameters themselves."""
     every = candidates()
-    rows = [every.features(key) for key in every]
-    assert {len(row) for row in rows} == {3}  # one for the block, one for each order
-    assert len(set(rows)) == len(every) == 16
-    assert all(0 <= number <= 1 for row in rows for number in row)
+    found = every.features(list(every))
+    assert found.rows.shape == (16, 3)  # one for the block, one for each order
+    assert len(set(map(tuple, found.rows.tolist()))) == len(every) == 16
+    assert found.rough.tolist() == [0.0] * 16
 
 
-def test_lowering_by_a_key() -> None:
-    lowered = candidates().lower("block=8,order=up")
-    assert "split-join(8)" in lowered.derivation.names()[0]
+def test_valid_in_a_space() -> None:
+    every = candidates()
+    assert str(valid_in(every.space, "order=up,block=8")) == "block=8,order=up"
+    assert valid_in(every.space, "block=256,order=up") is None  # longer than the array
+    assert valid_in(every.space, "block=8") is None
+    assert valid_in(every.space, "default") is None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lithify.explore.candidates import Candidates
+from lithify.explore.candidates import Candidates, Features
 from lithify.explore.trial import Task
 from lithify.kernel.ir import Program
 from lithify.lang.build import const, map_, mul, param
@@ -125,8 +125,9 @@ class Faults(Candidates):
             os.kill(os.getpid(), signal.SIGKILL)
         return lower(times(3.0, self.xs) if key == "wrong" else self.term, self.model)
 
-    def features(self, key: str) -> tuple[float, ...]:
-        return (self.KEYS.index(key) / len(self.KEYS),)
+    def features(self, keys: Sequence[str]) -> Features:
+        numbers = np.array([[self.KEYS.index(key) / len(self.KEYS)] for key in keys])
+        return Features(numbers, np.zeros(len(keys)))
 
     def task(self) -> Task:
         xs = np.linspace(-1, 1, 1000, dtype=np.float32)

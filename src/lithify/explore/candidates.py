@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import log2
+
+import numpy as np
 
 from lithify.explore.reasons import regions
+from lithify.lang.errors import LithifyError
 from lithify.lang.term import Term
 from lithify.lang.types import Type
 from lithify.lowering import lower
 from lithify.lowering.default import Lowered
-from lithify.lowering.tuning import Family, Parameters, Problem, Space, Value
+from lithify.lowering.tuning import Column, Columns, Family, Numbers, Parameters, Problem, Space
 from lithify.machine import DeviceModel
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -30,6 +31,17 @@ class Filtered:
 
     keys: tuple[str, ...]
     rejected: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What is known of candidates before they are derived: a row of numbers each, and a rough time.
+
+    `rough` is a logarithm of seconds; all 0 where nothing is known of the time.
+    """
+
+    rows: Numbers
+    rough: Numbers
 
 
 class Candidates(ABC):
@@ -60,8 +72,8 @@ class Candidates(ABC):
         """The lowered program. Raises LithifyError where it turns out that there is none."""
 
     @abstractmethod
-    def features(self, key: str) -> tuple[float, ...]:
-        """Numbers that say how candidates differ, equally many for each key, of similar magnitude; cheap.
+    def features(self, keys: Sequence[str]) -> Features:
+        """Numbers that say what candidates do and how they differ, equally many for each key; cheap.
 
         What a cost model predicts times from, so logarithms of sizes rather than sizes.
         """
@@ -110,9 +122,8 @@ class SpaceCandidates(Candidates):
     def lower(self, key: str) -> Lowered:
         return lower(self.term, self.model, parameters=Parameters.parse(key), families=(self.family,))
 
-    def features(self, key: str) -> tuple[float, ...]:
-        of = self._coordinates
-        return tuple([f for word in key.split(",") for f in of[word]])
+    def features(self, keys: Sequence[str]) -> Features:
+        return features_of(self.family, self.problem, self.model, self.space, keys)
 
     def filtered(self) -> Filtered:
         default = str(self.space.default)
@@ -124,20 +135,45 @@ class SpaceCandidates(Candidates):
                 rejected[_NUMBER.sub("#", region.reason)] += len(region)
         return Filtered(tuple(keys), dict(rejected.most_common()))
 
-    @cached_property
-    def _coordinates(self) -> dict[str, tuple[float, ...]]:
-        """The features of each parameter's values, by their text."""
-        values = [(name, [*choices, self.space.default[name]]) for name, choices in self.space.choices.items()]
-        return {f"{name}={v}": _scaled(v, self.space.choices[name]) for name, every in values for v in every}
+
+def features_of(family: Family, problem: Problem, model: DeviceModel, space: Space, keys: Sequence[str]) -> Features:
+    """The features of sets of parameters of a space (texts): what their kernels do, else the parameters themselves."""
+    columns = _columns(space, keys)
+    found = dict(family.features(problem, model, columns))
+    rough = found.pop("seconds", None)
+    rows = list(found.values()) or [row for name in columns for row in _scaled(space, name, columns[name])]
+    zeros = np.zeros(len(keys))
+    return Features(np.stack(rows or [zeros], axis=1), zeros if rough is None else np.log(rough))
 
 
-def _scaled(value: Value, choices: tuple[Value, ...]) -> tuple[float, ...]:
-    """A parameter as numbers: a number as its logarithm, scaled to 0 .. 1; a word as one number for each choice."""
+def valid_in(space: Space, text: str) -> Parameters | None:
+    """The parameters of a text, in the order of a space, where they are valid in it; None where they are not."""
+    try:
+        parameters = Parameters.parse(text)
+        space.check(parameters)
+    except LithifyError:
+        return None
+    return Parameters({name: parameters[name] for name in space.choices})
+
+
+def _columns(space: Space, keys: Sequence[str]) -> Columns:
+    """The values of each parameter, one entry a key."""
+    numbers: dict[str, int] = {}  # of each word that occurs
+    codes = [numbers.setdefault(word, len(numbers)) for key in keys for word in key.split(",")]
+    table = np.array(codes, int).reshape(len(keys), len(space.choices))
+    texts = np.array([word.partition("=")[2] for word in numbers])
+    found: dict[str, Column] = {}
+    for column, (name, choices) in enumerate(space.choices.items()):
+        used, places = np.unique(table[:, column], return_inverse=True)
+        found[name] = texts[used].astype(float if isinstance(choices[0], int) else str)[places]
+    return found
+
+
+def _scaled(space: Space, name: str, values: Column) -> list[Numbers]:
+    """A parameter as numbers: a number as its logarithm, a word as one number for each choice."""
+    choices = space.choices[name]
     if len(choices) < 2:
-        return ()
-    numbers = [c for c in choices if isinstance(c, int)]
-    if len(numbers) < len(choices):
-        return tuple([float(value == choice) for choice in choices])
-    assert isinstance(value, int)
-    low, high = log2(1 + min(numbers)), log2(1 + max(numbers))
-    return ((log2(1 + value) - low) / (high - low),)
+        return []
+    if isinstance(choices[0], int):
+        return [np.log2(1.0 + values)]
+    return [(values == choice).astype(float) for choice in choices]

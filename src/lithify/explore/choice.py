@@ -2,7 +2,8 @@
 
 Nothing is measured here. First the record of exactly this problem on this device; else that of the nearest problem of
 the same family, types and device for which its parameters are valid, if it is near enough and was clearly faster than
-the default there; else the default, which is what no parameters mean.
+the default there; else the first choice of a cost model that was fitted to the device's measurements, if it is sure;
+else the default, which is what no parameters mean.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from math import log2
 
+from lithify.explore.candidates import valid_in
+from lithify.explore.prediction import first_choice
 from lithify.explore.records import RECORDS, Record, Records
 from lithify.lang.errors import LithifyError
 from lithify.lang.term import Term
 from lithify.lowering.families import FAMILIES, recognise
 from lithify.lowering.loops import name_loops
-from lithify.lowering.tuning import Family, Parameters, Problem, Space
+from lithify.lowering.tuning import Family, Parameters, Problem
 from lithify.machine import DeviceModel
 
 _FARTHEST = 2.0  # sum over the sizes of |log2 of their ratio|: twice as large in two sizes, four times in one
@@ -37,12 +40,13 @@ def chosen(
             return None
         problem = found[1]
         exact = records.find(problem.line, model.fingerprint)
-        if exact is not None and (parameters := valid(exact, space)) is not None:
+        if exact is not None and (parameters := valid_in(space, exact.parameters)) is not None:
             return parameters
         for record in near(problem, model.fingerprint, records):
-            parameters = valid(record, space)
+            parameters = valid_in(space, record.parameters)
             if parameters is not None:
                 return parameters if (record.gain or 0.0) > _CLEARLY else None
+        return first_choice(found[0], problem, model, space, records)
     return None
 
 
@@ -74,13 +78,3 @@ def _flags(line: str, but: set[str]) -> dict[str, str]:
     """The flags of a problem's line and their values, but some."""
     words = line.split()[1:]
     return {name: value for name, value in zip(words[::2], words[1::2], strict=False) if name not in but}
-
-
-def valid(record: Record, space: Space) -> Parameters | None:
-    """A record's parameters where they are valid in a space; None where they are not."""
-    try:
-        parameters = Parameters.parse(record.parameters)
-        space.check(parameters)
-    except LithifyError:
-        return None
-    return parameters

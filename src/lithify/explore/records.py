@@ -138,13 +138,16 @@ class Records:
             _distinct([*(_record(*row) for row in rows), *self._shipped()]), key=lambda r: (r.device, r.problem)
         )
 
-    def measurements(self, problem: str, device: str, build: str) -> list[Measured]:
-        """What was measured by this build of the package, in order."""
+    def measurements(self, problem: str, device: str, build: str | None = None) -> list[Measured]:
+        """What was measured by this build of the package, in order; by all builds if none is given."""
+        condition, values = "problem = ? AND device = ?", [problem, device]
+        if build is not None:
+            condition, values = f"{condition} AND build = ?", [*values, build]
         rows = self._all(
-            "SELECT candidate, state, seconds, samples, detail, cost FROM measurements "
-            "WHERE problem = ? AND device = ? AND build = ? ORDER BY rowid",
-            problem, device, build,
-        )  # fmt: skip
+            f"SELECT candidate, state, seconds, samples, detail, cost FROM measurements WHERE {condition} "
+            "ORDER BY rowid",
+            *values,
+        )
         return [
             Measured(c, s, seconds, tuple(json.loads(samples)), d, cost) for c, s, seconds, samples, d, cost in rows
         ]

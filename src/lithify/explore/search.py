@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lithify.explore.building import Builders, Built
 from lithify.explore.candidates import Candidates, Filtered
-from lithify.explore.proposals import proposer
+from lithify.explore.proposals import Experience, proposer
 from lithify.explore.records import RECORDS, Measured, Record, Records, now
 from lithify.explore.trial import WARM, Duel, Load, Run, Task, Timed, Trial
 from lithify.explore.worker import Worker, WorkerCrashed, WorkerFailed, WorkerTimedOut
@@ -106,6 +106,7 @@ def search(
     search: str = "model",
     seed: int = 0,
     near: Sequence[str] = (),
+    experience: Sequence[Experience] = (),
     bound_seconds: float | None = None,
     records: Records = RECORDS,
     timeouts: Timeouts | None = None,
@@ -114,20 +115,18 @@ def search(
     """Search the candidates for the one that runs fastest, and keep it as the problem's record.
 
     `target` builds (it touches no device), `task` says what candidates are run on and what has to come out; `near` are
-    keys to try early. An interrupt (Ctrl-C) ends the search as a spent budget does, and the outcome says so. Raises
-    LithifyError where the device cannot be opened, or there is no such search.
+    keys to try early, `experience` what other problems have shown. An interrupt (Ctrl-C) ends the search as a spent
+    budget does, and the outcome says so. Raises LithifyError where the device cannot be opened, or there is no such
+    search.
     """
     start = time.monotonic()
     found = candidates.filtered()
     run = _Search(candidates, target, task, problem, budget, found, records, timeouts or Timeouts(), on_progress, start)
-    proposals = proposer(search, found.keys, candidates.features, seed, near)
+    proposals = proposer(search, found.keys, candidates.features, seed, near, experience)
     interrupted = False
     try:
         run.open()
-        while run.wanted():
-            keys = proposals.propose(run.history, run.batch())
-            if not keys:
-                break
+        while keys := run.taken(proposals.propose(run.history)):
             run.measure(keys)
     except KeyboardInterrupt:
         interrupted = True
@@ -187,12 +186,21 @@ class _Search:
             return False  # the rest is for the end
         return self.budget.measurements is None or len(self.measurements) < self.budget.measurements
 
-    def batch(self) -> int:
-        """How many candidates to propose at once: one for each builder."""
+    def taken(self, proposals: Iterator[str]) -> list[str]:
+        """The candidates to measure next, one for each builder; none where nothing is left to spend, or to propose.
+
+        To propose takes time, too: the budget is looked at again before each.
+        """
         most = self._builders.count
         if self.budget.measurements is not None:
             most = min(most, self.budget.measurements - len(self.measurements))
-        return most
+        found: list[str] = []
+        while len(found) < most and self.wanted():
+            key = next(proposals, None)
+            if key is None:
+                break
+            found.append(key)
+        return found if self.wanted() else []
 
     # ---- measuring ---------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+from typing import Any
+
+import numpy as np
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.term import Term
@@ -20,6 +23,10 @@ from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
 
 Value = int | str
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+# The values of a parameter in many sets, one entry a set: numbers, or words as texts; and of each parameter.
+Column = np.ndarray[Any, np.dtype[Any]]
+Columns = Mapping[str, Column]
 
 
 class Parameters(Mapping[str, Value]):
@@ -137,6 +144,14 @@ class Family(ABC):
     @abstractmethod
     def space(self, problem: Problem, model: DeviceModel) -> Space | None:
         """The parameters for a problem on a device; None where the default lowering is as good as it gets."""
+
+    def features(self, problem: Problem, model: DeviceModel, columns: Columns) -> Mapping[str, Numbers]:
+        """What kernels by many sets of parameters do, by name, one entry a set: what a cost model tells times from.
+
+        Cheap: nothing is derived. Numbers that mean the same for all problems of the family, such as logarithms of the
+        bytes that cross a cache for each operation; `seconds` is a rough time. Empty where nothing is known.
+        """
+        return {}
 
     @abstractmethod
     def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lithify.machine.levels import LevelError, LevelSpec, NamedLevel, reason_against
@@ -164,11 +164,15 @@ class DeviceModel:
     def fingerprint(self) -> str:
         """A short name for the device as a key of caches and tuning records.
 
-        It changes with everything that changes which kernel is right or best, not with measured rates.
+        It changes with everything about the device that changes which kernel is best: not with measured rates or the
+        amount of heap, which a system reports anew after each update, and not with how this package models the rest.
         """
-        left_out = {"bandwidths", "arithmetic", "launch_seconds"}
-        facts = [f"{f.name}={_stable(getattr(self, f.name))}" for f in fields(self) if f.name not in left_out]
-        digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+        memories = [(m.name, m.bytes, m.line_bytes, m.banks, m.bank_bytes) for m in self.memories if m.name != "heap"]
+        caches = [(c.level, c.bytes, c.line_bytes, c.shared_by) for c in self.caches]
+        registers = (self.registers.per_item, self.registers.per_core, self.registers.bytes)
+        facts = (self.name, self.api, self.kind, self.architecture, self.cores, self.vector_bytes, self.access_bytes,
+                 self.group_items, self.warp_width, registers, memories, caches)  # fmt: skip
+        digest = hashlib.sha256(repr(facts).encode()).hexdigest()
         slug = re.sub(r"[^a-z0-9]+", "-", f"{self.api} {self.name}".lower()).strip("-")
         return f"{slug}-{digest[:10]}"
 
@@ -176,17 +180,3 @@ class DeviceModel:
 def _updated(peaks: tuple[Peak, ...], rates: Mapping[str, float]) -> tuple[Peak, ...]:
     kept = tuple(peak for peak in peaks if peak.of not in rates)
     return kept + tuple(Peak(name, rate, "measured") for name, rate in rates.items())
-
-
-def _stable(value: object) -> str:
-    """A text of a model's field that does not depend on the order in which sets are walked."""
-    if isinstance(value, frozenset):
-        return "{" + ",".join(sorted(map(str, value))) + "}"
-    if isinstance(value, tuple):
-        return "(" + ",".join(map(_stable, value)) + ")"
-    if isinstance(value, LevelSpec | MemorySpec):
-        # How much heap there is decides no kernel, and the amount that a system reports changes with its updates.
-        heap = isinstance(value, MemorySpec) and value.name == "heap"
-        names = [f.name for f in fields(value) if not (heap and f.name == "bytes")]
-        return "[" + ",".join(_stable(getattr(value, name)) for name in names) + "]"
-    return repr(value)

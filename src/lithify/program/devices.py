@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +101,7 @@ def _c(which: str) -> Device:
     from lithify.machine.host import host
     from lithify.targets.c import CTarget
 
-    return Device("c", CTarget(), host())
+    return Device("c", CTarget(), replace(host(), api="c"))
 
 
 def _opencl(which: str) -> Device:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithify.evaluate import evaluate
-from lithify.explore.candidates import SpaceCandidates
-from lithify.explore.choice import near, valid
+from lithify.explore.candidates import SpaceCandidates, valid_in
+from lithify.explore.choice import near
 from lithify.explore.comparison import allowed_difference
+from lithify.explore.experience import experience_of
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
 from lithify.explore.trial import Task
@@ -62,7 +63,7 @@ def tune(
     near_keys = [
         str(parameters)
         for record in near(candidates.problem, candidates.model.fingerprint, records)
-        if (parameters := valid(record, candidates.space)) is not None
+        if (parameters := valid_in(candidates.space, record.parameters)) is not None
     ]
     return search(
         candidates,
@@ -73,6 +74,7 @@ def tune(
         search=search_by,
         seed=seed,
         near=near_keys,
+        experience=experience_of(candidates.family, candidates.problem, candidates.model, records),
         bound_seconds=bound_of(work, measured(specialisation.device)),
         records=records,
         timeouts=timeouts,

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lithify.explore.candidates import Candidates, Filtered
+from lithify.explore.candidates import Candidates, Features, Filtered
 from lithify.explore.phases import parameters as points
 from lithify.explore.phases.anatomy import Anatomy, Lengths
 from lithify.explore.phases.funnel import Funnel
@@ -148,11 +148,15 @@ class PhaseCandidates(Candidates):
         plan, values = Plan.parse(key)
         return finish(derive(plan, values, self._program, self.model, check=check), self.model)
 
-    def features(self, key: str) -> tuple[float, ...]:
-        if key == DEFAULT:
-            return (1.0, *[0.0] * _FEATURES)
-        number, place = self._places[key]
-        return (0.0, *self._numbers[number][place].tolist())
+    def features(self, keys: Sequence[str]) -> Features:
+        rows = np.zeros((len(keys), 1 + _FEATURES))
+        for row, key in enumerate(keys):
+            if key == DEFAULT:
+                rows[row, 0] = 1.0
+            else:
+                number, place = self._places[key]
+                rows[row, 1:] = self._numbers[number][place]
+        return Features(rows, np.zeros(len(keys)))
 
 
 def _features(plan: Plan, anatomy: Anatomy, lengths: Lengths) -> Lengths:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.term import Term
-from lithify.lowering.gemm import cpu, cpu_space, gpu, gpu_space
+from lithify.lowering.gemm import cpu, cpu_features, cpu_space, gpu, gpu_features, gpu_space
 from lithify.lowering.gemm.operands import stored
 from lithify.lowering.gemm.problem import Product, normal_form, problem_of, product_in
-from lithify.lowering.tuning import Family, Parameters, Problem, Space
+from lithify.lowering.tuning import Columns, Family, Numbers, Parameters, Problem, Space
 from lithify.machine import DeviceModel
 from lithify.rewrite import Context, Derivation, Failure
 
@@ -33,6 +33,10 @@ class Gemm(Family):
         if model.kind != "gpu":
             return cpu_space.space(problem, model) if cpu_space.pays(problem, model) else None
         return gpu_space.space(problem, model) if min(problem.sizes["m"], problem.sizes["n"]) > 1 else None
+
+    def features(self, problem: Problem, model: DeviceModel, columns: Columns) -> dict[str, Numbers]:
+        of = gpu_features.features if model.kind == "gpu" else cpu_features.features
+        return of(problem, model, columns)
 
     def derive(self, derivation: Derivation, problem: Problem, parameters: Parameters, model: DeviceModel) -> None:
         derivation.apply(normal_form())
