@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from lithify.program import Module as Module
     from lithify.program import Program as Program
     from lithify.program import device as device
-    from lithify.program import devices as devices
+    from lithify.program import devices as devices  # type: ignore[no-redef, unused-ignore]  # by the order of imports
     from lithify.program import library as library
     from lithify.program import load as load
     from lithify.program import parse as parse
-    from lithify.program import program as program
+    from lithify.program import program as program  # type: ignore[no-redef, unused-ignore]
 
 _PROGRAM = ("Device", "DeviceStatus", "Module", "Program", "device", "devices", "library", "load", "parse")
 _ERRORS = ("EvaluationError", "LaunchError", "LithifyError", "ParseError", "Rejected", "RewriteFailed", "TypeMismatch",

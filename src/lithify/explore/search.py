@@ -57,10 +57,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds after which a candidate is given up: while it is built, and while it runs."""
+    """Seconds after which a candidate is given up: while it is built, and while it runs.
+
+    `start` is for the process that measures to open the device.
+    """
 
     build: float = 20.0
     run: float = 10.0
+    start: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -258,7 +262,7 @@ class _Search:
         assert self._runner is not None
         if not self._opened:
             try:
-                self._runner.receive(self.timeouts.build + self.timeouts.run)
+                self._runner.receive(self.timeouts.start)
             except (WorkerFailed, WorkerCrashed, WorkerTimedOut) as error:
                 raise LithifyError(f"the process that measures cannot start: {error.message}") from error
             self._opened = True

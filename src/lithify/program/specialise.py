@@ -122,17 +122,32 @@ class Specialisation:
         term, model = self.elaborated.term, self.device.model
         if not self.chosen:
             return _deeply(lower, term, model, check=check, strategy=self.strategy)
-        parameters = Parameters.parse(self.chosen)
         try:
-            return _deeply(lower, term, model, check=check, parameters=parameters)
+            if ";" in self.chosen:
+                return self._lower_by_rewriting(check)
+            return _deeply(lower, term, model, check=check, parameters=Parameters.parse(self.chosen))
         except RewriteFailed:
             if self.tuning is not None:
                 raise
             return _deeply(lower, term, model, check=check)  # a record of another version, or of another problem
 
+    def _lower_by_rewriting(self, check: bool) -> Lowered:
+        """By what exploring found: its derivation is replayed; by its text where that was given."""
+        from lithify.explore.phases import lower_by
+        from lithify.lowering import Lowered
+        from lithify.program.derivations import replay
+        from lithify.program.explore import winner_of
+
+        term = self.elaborated.term
+        record = None if self.tuning is not None else winner_of(self)
+        if record is None or record.parameters != self.chosen:
+            return _deeply(lower_by, self.chosen, term, self.device.model, check=check)
+        derivation = _deeply(replay, record.derivation, term, check=check)
+        return Lowered(derivation.term, derivation)
+
     @cached_property
     def chosen(self) -> str:
-        """The tuning parameters that the program is lowered by, as text; "" for the default.
+        """The tuning parameters, or the rewriting, that the program is lowered by, as text; "" for the default.
 
         Those that were given; else what the records of measurements say, which is remembered on disk, so that a program
         that was compiled before need not be read again for it.
@@ -151,8 +166,10 @@ class Specialisation:
         if stored is not None:
             return stored.decode()
         from lithify.explore.choice import chosen
+        from lithify.program.explore import winner_of
 
-        found = _deeply(chosen, self.elaborated.term, self.device.model)
+        explored = _deeply(winner_of, self)
+        found = explored.parameters if explored else _deeply(chosen, self.elaborated.term, self.device.model)
         text = "" if found is None else str(found)
         CACHE.put(key, text.encode())
         return text

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING
 
+from lithify.explore.phases import DEFAULT, is_key, lower_by
 from lithify.kernel.census import Census, census
 from lithify.kernel.translate import translate
 from lithify.lang.depth import deeply
@@ -19,6 +20,7 @@ from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters
+from lithify.program.explore import problem_of
 
 if TYPE_CHECKING:
     from lithify.explore.records import Measured, Records
@@ -73,9 +75,10 @@ def rivals(specialisation: Specialisation, records: Records | None = None) -> li
     found = [Rival("winner", specialisation.chosen, times.get(specialisation.chosen), _census(specialisation))]
     recognised = recognise(name_loops(term))
     space = None if recognised is None else recognised[0].space(recognised[1], model)
-    if space is None or specialisation.strategy is not None:
+    explored = is_key(specialisation.chosen)
+    if (space is None and not explored) or specialisation.strategy is not None:
         return found
-    default = str(space.default)
+    default = DEFAULT if explored or space is None else str(space.default)
     winner = specialisation.chosen or default
     found[0] = Rival("winner", winner, times.get(winner), found[0].census)
     others = [("default", default)] if default != winner else []
@@ -83,7 +86,10 @@ def rivals(specialisation: Specialisation, records: Records | None = None) -> li
     others += [("next best", key) for _, key in ordered[:1]]
     for role, key in others:
         try:
-            lowered = deeply(lower, term, model, parameters=Parameters.parse(key))
+            if explored:
+                lowered = deeply(lower_by, key, term, model)
+            else:
+                lowered = deeply(lower, term, model, parameters=Parameters.parse(key))
             program = translate(lowered.term, specialisation.elaborated.parameters, device=model)
         except LithifyError:  # measured by another version
             continue
@@ -98,12 +104,16 @@ def _census(specialisation: Specialisation) -> Census:
 def _history(specialisation: Specialisation, records: Records) -> list[Measured]:
     from lithify.targets.cache import package_digest
 
-    recognised = recognise(name_loops(specialisation.elaborated.term))
-    if recognised is None:
-        return []
+    if is_key(specialisation.chosen):
+        line = problem_of(specialisation).line
+    else:
+        recognised = recognise(name_loops(specialisation.elaborated.term))
+        if recognised is None:
+            return []
+        line = recognised[1].line
     device = specialisation.device
     build = f"{package_digest()} {device.target.fingerprint()}"
-    return list(records.measurements(recognised[1].line, device.model.fingerprint, build))
+    return list(records.measurements(line, device.model.fingerprint, build))
 
 
 def differences(winner: Census, other: Census) -> list[Difference]:

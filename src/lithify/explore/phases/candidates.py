@@ -90,6 +90,22 @@ def finish(derivation: Derivation, model: DeviceModel) -> Lowered:
     return Lowered(derivation.term, derivation)
 
 
+def is_key(text: str) -> bool:
+    """Whether a text says a way to rewrite a program: tuning parameters are others."""
+    return ";" in text
+
+
+def lower_by(key: str, term: Term, model: DeviceModel, *, check: bool = False) -> Lowered:
+    """A program lowered as a key says; with `check`, values are compared at every step (small sizes).
+
+    Raises RewriteFailed for any other text, and where a step does not apply.
+    """
+    if key == DEFAULT:
+        return lower(term, model, check=check)
+    plan, values = Plan.parse(key)
+    return finish(derive(plan, values, name_loops(term), model, check=check), model)
+
+
 class PhaseCandidates(Candidates):
     """The points that the phases found, the device's default first. `funnel` says how they came about."""
 
@@ -102,7 +118,6 @@ class PhaseCandidates(Candidates):
         found: Sequence[tuple[Plan, Anatomy, Lengths]],
     ) -> None:
         self.term, self.parameters, self.model, self.funnel = term, parameters, model, funnel
-        self._program = name_loops(term)
         self._limits = Limits.of(model)
         self._found = found
         self._anatomies = {str(plan): anatomy for plan, anatomy, _ in found}
@@ -143,10 +158,7 @@ class PhaseCandidates(Candidates):
 
     def lower(self, key: str, *, check: bool = False) -> Lowered:
         """The lowered program; with `check`, values are compared at every step (small sizes)."""
-        if key == DEFAULT:
-            return lower(self.term, self.model, check=check)
-        plan, values = Plan.parse(key)
-        return finish(derive(plan, values, self._program, self.model, check=check), self.model)
+        return lower_by(key, self.term, self.model, check=check)
 
     def features(self, keys: Sequence[str]) -> Features:
         rows = np.zeros((len(keys), 1 + _FEATURES))
