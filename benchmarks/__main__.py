@@ -1,4 +1,4 @@
-"""Run benchmarks:  python -m benchmarks [NAME ...] [--quick]
+"""Run benchmarks:  python -m benchmarks [NAME ...] [--quick] [--device NAME]
 
 Without names, all of them, one process each, so that no benchmark inherits another's threads and caches. Exit
 status: the number of benchmarks that failed.
@@ -11,6 +11,8 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks import harness
 
 HERE = Path(__file__).resolve().parent
 
@@ -29,17 +31,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure and record.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(known)}")
     parser.add_argument("--quick", action="store_true", help="small sizes; records nothing")
+    parser.add_argument(
+        "--device", action="append", metavar="NAME", help="cpu, opencl:0, ..: for benchmarks of several devices"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - set(known)
     if unknown:
         parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if len(options.names) == 1:
+        harness.ONLY[:] = options.device or []
         importlib.import_module(f"benchmarks.{options.names[0]}").main(options.quick)
         return 0
     failures = 0
     for name in options.names or known:
         print(f"== {name}", flush=True)
         command = [sys.executable, "-m", "benchmarks", name] + ["--quick"] * options.quick
+        command += [word for device in options.device or [] for word in ("--device", device)]
         failures += subprocess.run(command, cwd=HERE.parent, check=False).returncode != 0
     return failures
 

@@ -1,25 +1,35 @@
-"""The space of specialised programs, measured: points at random, searches among them, and winners on other devices.
+"""The space of specialised programs, measured: points at random, and searches among them.
 
-Matrix multiplication as the slides write it, in f32, on every device of this machine that is not the reference. Points
-are drawn at random from what the phases find and measured until the budget is spent (what was measured before counts:
-an interrupted run goes on). On the measured points both searches are replayed: at random, and guided by the cost model.
-The winner of each device then runs on the others.
+Matrix multiplication as the slides write it, in f32, on every device of this machine that is not the reference (or
+those that `--device` names). Points are drawn at random from what the phases find and measured until the budget is
+spent (what was measured before counts: an interrupted run goes on). On the measured points both searches are replayed:
+at random, and guided by the cost model. What wins is recorded, for `portability`.
+
+Results of several machines are drawn together. On a machine that is only lent, with a copy of this tree:
+
+    python -m benchmarks exploration portability --device opencl:0
+
+then bring back the files that this wrote below benchmarks/results (data only), and
+
+    python -m benchmarks portability                  # here: its winners on this machine's devices
+    lithify report pictures benchmarks/results docs/pictures
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 
 import numpy as np
 
+from benchmarks import harness
 from benchmarks.funnel import SLIDES
 from benchmarks.harness import Row, cpu_name, record, table
 from lithify.explore.phases import Limit, PhaseCandidates
 from lithify.explore.phases.candidates import DEFAULT
 from lithify.explore.proposals import ModelGuided
-from lithify.kernel.translate import translate
 from lithify.lang.errors import LithifyError
-from lithify.program import Program
+from lithify.program import Device, device
 from lithify.program.explore import Explored, explore
 from lithify.program.module import load
 
@@ -31,29 +41,29 @@ RANDOM_ORDERS, GUIDED_SEEDS, STEPS = 200, 5, 60
 
 
 def main(quick: bool) -> None:
-    """Measure, replay, exchange the winners, and record everything."""
+    """Measure, replay, and record everything."""
     size = QUICK_SIZE if quick else SIZE
-    rng = np.random.default_rng(0)
-    arguments = [(rng.random((size, size)) * 2 - 1).astype(np.float32) for _ in range(2)]
+    arguments = operands(size)
     program, found = load(str(SLIDES))["matMult"], dict[str, Explored]()
-    for name in DEVICES:
+    for name in harness.ONLY or DEVICES:
         try:
-            found[name] = explore(
+            found[label(device(name))] = explore(
                 program.on(name), arguments, budget="6s" if quick else f"{SECONDS}s", search_by="random",
                 limit=Limit(rules=1 if quick else RULES),
             )  # fmt: skip
         except LithifyError as error:
             print(f"{name}: {error.message}")
-    more: dict[str, object] = {"size": size, "points": {}, "default": {}, "states": {}, "searches": {}}
+    more: dict[str, dict[str, object]] = {"points": {}, "default": {}, "states": {}, "searches": {}, "winners": {}}
     rows: list[Row] = []
     for name, explored in found.items():
         times = {m.candidate: m.seconds for m in explored.outcome.measurements if m.seconds is not None}
         default = times.pop(DEFAULT, None)
         states = [m.state for m in explored.outcome.measurements]
-        more["points"][name] = sorted(times.values())  # type: ignore[index]
-        more["default"][name] = default  # type: ignore[index]
-        more["states"][name] = {state: states.count(state) for state in sorted(set(states))}  # type: ignore[index]
-        more["searches"][name] = replayed(explored.candidates, times)  # type: ignore[index]
+        more["points"][name] = sorted(times.values())
+        more["default"][name] = default
+        more["states"][name] = {state: states.count(state) for state in sorted(set(states))}
+        more["searches"][name] = replayed(explored.candidates, times)
+        more["winners"][name] = min(times, key=lambda key: times[key])
         rows.append(
             {
                 "device": name,
@@ -63,10 +73,28 @@ def main(quick: bool) -> None:
                 "default ms": None if default is None else round(default * 1e3, 3),
             }
         )
-    more["portability"] = portability(program, found, arguments)
     print(table(rows))
-    if not quick:
-        record("exploration", rows, device=cpu_name(), note=f"{size}^3, f32.", more=more)
+    if not quick and rows:
+        record(
+            "exploration", rows, device=recorded_as(list(found)), note=f"{size}^3, f32.", more={"size": size, **more}
+        )
+
+
+def operands(size: int) -> list[np.ndarray]:
+    """Two square matrices between -1 and 1."""
+    rng = np.random.default_rng(0)
+    return [(rng.random((size, size)) * 2 - 1).astype(np.float32) for _ in range(2)]
+
+
+def label(of: Device) -> str:
+    """A device's name among those of several machines: how it is reached, and what it is."""
+    name = re.sub(r"\((R|TM)\)|Processor|pthread-|\s+", " ", of.model.name)
+    return f"{of.name.partition(':')[0]}: {' '.join(name.split())}"
+
+
+def recorded_as(labels: list[str]) -> str:
+    """What the results of some devices are filed under: this machine, or the one device that was asked for."""
+    return labels[0].replace(":", "") if harness.ONLY and len(labels) == 1 else cpu_name()
 
 
 def replayed(candidates: PhaseCandidates, times: dict[str, float]) -> dict[str, object]:
@@ -88,31 +116,3 @@ def replayed(candidates: PhaseCandidates, times: dict[str, float]) -> dict[str, 
         guided.append(np.minimum.accumulate(np.array(list(history.values()), dtype=float)).tolist())
     low, middle, high = np.quantile(orders, [0.25, 0.5, 0.75], axis=0)
     return {"random": {"low": low.tolist(), "median": middle.tolist(), "high": high.tolist()}, "guided": guided}
-
-
-def portability(program: Program, found: dict[str, Explored], arguments: list[np.ndarray]) -> dict[str, object]:
-    """Seconds of each device's winner (the rows) on each device (the columns); None where it cannot run."""
-    winners = {}
-    for name, explored in found.items():
-        right = [(m.seconds, m.candidate) for m in explored.outcome.measurements if m.seconds is not None]
-        winners[name] = min((s, key) for s, key in right if key != DEFAULT)[1]
-    expected = arguments[0].astype(np.float64) @ arguments[1]
-    matrix = []
-    for key in winners.values():
-        row: list[float | None] = []
-        for name, explored in found.items():
-            device = program.on(name).device
-            try:
-                kernels = translate(
-                    explored.candidates.lower(key).term, explored.candidates.parameters, device=device.model
-                )
-                executable = device.target.compile(kernels)
-                result = np.asarray(executable(*arguments))
-                if not np.allclose(result, expected, atol=1e-2):
-                    raise LithifyError("the result is wrong")
-                row.append(statistics.median(executable.time(tuple(arguments), 15)))
-            except LithifyError as error:
-                print(f"{key} on {name}: {error.message}")
-                row.append(None)
-        matrix.append(row)
-    return {"devices": list(found), "winners": winners, "seconds": matrix}

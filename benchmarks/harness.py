@@ -24,6 +24,9 @@ from lithify.version import __version__
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
+# The devices that `--device` names; none for all that a benchmark measures.
+ONLY: list[str] = []
+
 Value = str | int | float | bool | None
 Row = Mapping[str, Value]
 

@@ -9,6 +9,7 @@ portability   what a kernel that won on one device reaches on the others
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # Colours that are told apart by all (Okabe and Ito).
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#666666"
 _DPI = 130
+_NAME = 18  # characters of a line of a device's name
 _LONGEST_REASON = 46
 _MOST_REASONS = 4
 
@@ -38,13 +40,29 @@ def draw_all(results: Path, folder: Path) -> list[Path]:
     _pyplot()
     written = []
     for source, name, draw in _PICTURES:
-        for path in sorted(results.glob(f"{source}-*.json"))[:1]:
-            written.append(_save(draw(_read(path)), folder / f"{name}.png"))
+        found = [_read(path) for path in sorted(results.glob(f"{source}-*.json"))]
+        if found:
+            written.append(_save(draw(_together(found)), folder / f"{name}.png"))
     if not written:
         raise LithifyError(
-            f"{results} holds no results of exploration", hint="python -m benchmarks funnel exploration records some"
+            f"{results} holds no results of exploration",
+            hint="python -m benchmarks funnel exploration portability records some",
         )
     return written
+
+
+def _together(records: Sequence[Record]) -> Record:
+    """The results of several machines as one: what is kept by device, and rows. Of other sizes than the first: none."""
+    first = records[0]
+    merged: dict[str, Any] = dict(first)
+    for record in records[1:]:
+        if record.get("size") == first.get("size"):
+            for name, value in record.items():
+                if isinstance(merged.get(name), dict) and name != "machine":
+                    merged[name] = {**merged[name], **value}
+                elif name == "results":
+                    merged[name] = [*merged[name], *value]
+    return merged
 
 
 def _pyplot() -> Any:
@@ -196,27 +214,30 @@ def draw_search(record: Record) -> Figure:
 
 def draw_portability(record: Record) -> Figure:
     """What each device's winner reaches on each device, as a share of that device's own winner."""
-    found: Record = record["portability"]
-    devices: Sequence[str] = found["devices"]
-    seconds = np.array([[np.nan if s is None else s for s in row] for row in found["seconds"]], dtype=float)
-    share = 100.0 * np.diag(seconds)[None, :] / seconds
-    figure, axis = _pyplot().subplots(figsize=(1.5 * len(devices) + 2.6, 1.1 * len(devices) + 2.0),
+    rows: Sequence[Record] = record["results"]
+    devices = [name for name in dict.fromkeys(row["run on"] for row in rows) if name in {r["tuned for"] for r in rows}]
+    milliseconds = {(row["tuned for"], row["run on"]): row["ms"] for row in rows}
+    times = np.array([[milliseconds.get((of, on)) or np.nan for on in devices] for of in devices], dtype=float)
+    share = 100.0 * np.diag(times)[None, :] / times
+    figure, axis = _pyplot().subplots(figsize=(1.7 * len(devices) + 2.6, 1.2 * len(devices) + 2.0),
                                       layout="constrained")  # fmt: skip
     image = axis.imshow(np.clip(share, 0, 100), cmap="cividis", vmin=0, vmax=100)
-    for row in range(len(devices)):
-        for column in range(len(devices)):
+    for row, of in enumerate(devices):
+        for column, on in enumerate(devices):
             value = share[row, column]
-            text = "does not\nrun" if np.isnan(value) else f"{value:.0f} %"
+            missing = "does not\nrun" if (of, on) in milliseconds else "not\nmeasured"
+            text = missing if np.isnan(value) else f"{value:.0f} %"
             dark = not np.isnan(value) and value < 55
             axis.text(column, row, text, ha="center", va="center", color="white" if dark else "black",
                       fontweight="bold")  # fmt: skip
-    axis.set_xticks(range(len(devices)), devices)
-    axis.set_yticks(range(len(devices)), devices)
+    names = [textwrap.fill(name, _NAME) for name in devices]
+    axis.set_xticks(range(len(devices)), names)
+    axis.set_yticks(range(len(devices)), names)
     axis.set(xlabel="run on", ylabel="tuned for")
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
     figure.colorbar(image, ax=axis, label="share of the device's own best (%)", shrink=0.85)
-    figure.suptitle(f"Portability: matrix multiplication, {record['size']}³, f32")
+    figure.suptitle(f"Portability: matrix multiplication, {rows[0]['size']}³, f32")
     return figure  # type: ignore[no-any-return]
 
 
@@ -224,5 +245,5 @@ _PICTURES: tuple[tuple[str, str, Callable[[Record], Any]], ...] = (
     ("funnel", "exploration-funnel", draw_funnel),
     ("exploration", "exploration-space", draw_space),
     ("exploration", "exploration-search", draw_search),
-    ("exploration", "exploration-portability", draw_portability),
+    ("portability", "exploration-portability", draw_portability),
 )
