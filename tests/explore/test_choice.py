@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log2
 from pathlib import Path
 
 import pytest
 
 from lithify.explore.choice import chosen, distance
-from lithify.explore.records import Record, Records
+from lithify.explore.records import Measured, Record, Records
 from lithify.lang.build import param
 from lithify.lang.scalars import f32, f64
 from lithify.lang.types import Array
@@ -91,3 +92,48 @@ def test_distances() -> None:
     assert distance(problem, record(200, "")) == distance(problem, record(50, "")) == 1
     assert distance(problem, record(0, "")) == float("inf")
     assert distance(problem, replace(HERE, sizes={"m": 1})) == float("inf")
+
+
+# ---- the model's first choice --------------------------------------------------------------------------------------
+
+
+def measure(records: Records, best: dict[int, int]) -> None:
+    """Measurements of every set for some lengths, each with the block that is best for it."""
+    family = Blocks()
+    for n, block in best.items():
+        problem = family.recognise(times(2.0, param("xs", Array(n, f32))))
+        assert problem is not None
+        space = family.space(problem, host())
+        assert space is not None
+        for parameters in space:
+            apart = abs(log2(parameters.number("block")) - log2(block))
+            seconds = 1e-9 * n * (1 + apart) * (1.0 if parameters["order"] == "up" else 1.3)
+            records.add_measurement(
+                problem.line, host().fingerprint, "build", Measured(str(parameters), "right", seconds)
+            )
+        default = 1e-9 * n * (1 + abs(log2(4) - log2(block)))
+        records.put(record(n, f"block={block},order=up", seconds=1e-9 * n, default_seconds=default))
+
+
+FAR = (3_000, 10_000, 30_000, 100_000)
+
+
+def test_the_first_choice_of_a_model(records: Records) -> None:
+    measure(records, dict.fromkeys(FAR, 64))
+    assert choice(records, 400) == {"block": 64, "order": "up"}
+    assert choice(records, 400) == choice(records, 400)
+
+
+def test_the_default_stays_where_the_default_is_best(records: Records) -> None:
+    measure(records, dict.fromkeys(FAR, 4))
+    assert choice(records, 400) is None
+
+
+def test_a_model_that_was_wrong_about_others_is_not_asked(records: Records) -> None:
+    measure(records, dict(zip(FAR, (256, 1, 256, 1), strict=True)))
+    assert choice(records, 400) is None
+
+
+def test_a_model_of_few_problems_is_not_asked(records: Records) -> None:
+    measure(records, dict.fromkeys(FAR[:2], 64))
+    assert choice(records, 400) is None

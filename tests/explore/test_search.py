@@ -26,7 +26,7 @@ def run(records: Records, budget: Budget, on_progress: Callable[[Progress], None
     faults = Faults(target)
     return search(
         faults, target, faults.task(), PROBLEM, budget, search="exhaustive", records=records,
-        timeouts=Timeouts(build=1.0, run=1.0), on_progress=on_progress,
+        timeouts=Timeouts(build=3.0, run=3.0), on_progress=on_progress,
     )  # fmt: skip
 
 

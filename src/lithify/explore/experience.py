@@ -44,8 +44,9 @@ def _of(family: Family, record: Record, model: DeviceModel, records: Records) ->
     }
     if not times:
         return None
-    keys = list(times)
-    return Experience(features_of(family, problem, model, space, keys), np.log([times[key] for key in keys]))
+    keys, default = list(times), str(space.default)
+    place = keys.index(default) if default in times else None
+    return Experience(features_of(family, problem, model, space, keys), np.log([times[key] for key in keys]), place)
 
 
 def _times(record: Record, space: Space, records: Records) -> Iterator[tuple[str, float]]:

@@ -1,7 +1,9 @@
 """The cost model's first choice for a problem that was never measured, on a device where others of its family were.
 
-Nothing is compiled or measured, and the same measurements lead to the same choice: from the default and the best of
-other problems one goes to sets that differ in a parameter or two, as long as the model expects more of them.
+Nothing is compiled or measured, and the same measurements lead to the same choice. A model that learned from some
+problems can be wrong about others by more than it thinks, and it is looking for the place where it is most wrong. So it
+is put to the test first: each problem that was measured is taken out in turn, and the model of the others chooses among
+what was measured of it. Where that would have been slower than the default, or is not known, the default stays.
 """
 
 from __future__ import annotations
@@ -13,17 +15,18 @@ import numpy as np
 
 from lithify.explore.candidates import Features, features_of, valid_in
 from lithify.explore.experience import experience_of
-from lithify.explore.proposals import Model
+from lithify.explore.proposals import Experience, Model
 from lithify.explore.records import RECORDS, Records
-from lithify.explore.surrogate import Array
+from lithify.explore.surrogate import Array, Shape, Surrogate
 from lithify.lowering.tuning import Family, Parameters, Problem, Space
 from lithify.machine import DeviceModel
 
 _LEAST_PROBLEMS, _LEAST_MEASURED = 3, 60
 _ROUNDS, _STARTS, _PAIRS = 5, 3, 120
 _MOST_WINNERS = 12
-_CLEARLY = log(1.05)
+_CLEARLY, _NOISE = log(1.05), log(1.02)
 _SURE = 1.5  # standard deviations
+_NOTHING = np.array([], int)
 
 
 def first_choice(
@@ -34,23 +37,18 @@ def first_choice(
     if len(experience) < _LEAST_PROBLEMS or sum(len(e.seconds) for e in experience) < _LEAST_MEASURED:
         return None
     default = str(space.default)
+    over = features_of(family, problem, model, space, [default])
+    predictor = Model(over, experience)
+    surrogate = predictor.fitted(_NOTHING, np.array([]))
+    if not _passes(experience, predictor.shape):
+        return None
     winners = [record.parameters for record in records.of_family(family.name, model.fingerprint)]
     valid = [parameters for text in winners if (parameters := valid_in(space, text)) is not None]
     seen = dict.fromkeys([default, *map(str, valid[:_MOST_WINNERS])])
 
-    def features(keys: Sequence[str]) -> Features:
-        return features_of(family, problem, model, space, keys)
-
-    predictor = Model(features([default]), experience)
-    surrogate = predictor.fitted(np.array([], int), np.array([]))
-    over = features([default])
-
     def expected(keys: Sequence[str]) -> Array:
         """How much faster than the default at least, as a logarithm."""
-        rows = features(keys)
-        gain, deviation = surrogate.gain(predictor.scaled(rows.rows), predictor.rows[0])
-        found: Array = gain + over.rough[0] - rows.rough - _SURE * deviation
-        return found
+        return _expected(predictor, surrogate, features_of(family, problem, model, space, keys), over)
 
     random = np.random.default_rng(0)
     value = dict(zip(seen, expected(list(seen)), strict=True))
@@ -63,6 +61,27 @@ def first_choice(
         value |= dict(zip(new, expected(new), strict=True))
     best = max(value, key=lambda key: value[key])
     return Parameters.parse(best) if value[best] > _CLEARLY else None
+
+
+def _passes(experience: Sequence[Experience], shape: Shape | None) -> bool:
+    """Would the first choice have been right for the problems that were measured, each by what the others show?"""
+    gained: list[float] = []
+    for number, each in enumerate(experience):
+        if each.default is None:
+            continue
+        predictor = Model(each.features, [*experience[:number], *experience[number + 1 :]], shape)
+        over = Features(each.features.rows[[each.default]], each.features.rough[[each.default]])
+        expected = _expected(predictor, predictor.fitted(_NOTHING, np.array([])), each.features, over)
+        best = int(np.argmax(expected))
+        if expected[best] > _CLEARLY:
+            gained.append(float(each.seconds[each.default] - each.seconds[best]))
+    return len(gained) >= _LEAST_PROBLEMS and min(gained) > -_NOISE and float(np.median(gained)) > _CLEARLY
+
+
+def _expected(predictor: Model, surrogate: Surrogate, features: Features, over: Features) -> Array:
+    gain, deviation = surrogate.gain(predictor.scaled(features.rows), predictor.scaled(over.rows)[0])
+    found: Array = gain + over.rough[0] - features.rough - _SURE * deviation
+    return found
 
 
 def _neighbours(start: Parameters, space: Space, random: np.random.Generator) -> Iterable[str]:

@@ -31,10 +31,14 @@ _GROWN = 1.5  # times as many measurements: then lengths are chosen anew
 
 @dataclass(frozen=True)
 class Experience:
-    """What was measured of another problem: a row of features and the logarithm of seconds for each candidate."""
+    """What was measured of another problem: a row of features and the logarithm of seconds for each candidate.
+
+    `default` is the default's place among them, if it is there.
+    """
 
     features: Features
     seconds: Array
+    default: int | None = None
 
 
 class Proposer(Protocol):
@@ -69,14 +73,14 @@ class Random(Exhaustive):
 class Model:
     """A `Surrogate` of the candidates of one problem, with what others have shown; lengths are chosen now and then."""
 
-    def __init__(self, features: Features, experience: Sequence[Experience]) -> None:
+    def __init__(self, features: Features, experience: Sequence[Experience], shape: Shape | None = None) -> None:
         every = [features.rows[:: max(1, len(features.rows) // _POOL)], *[e.features.rows for e in experience]]
         rows = np.concatenate(every)
         deviation = rows.std(axis=0)
         self._middle, self._deviation = rows.mean(axis=0), np.where(deviation > 1e-9, deviation, 1.0)
         self.rows, self.rough = self.scaled(features.rows), features.rough
         self._others = _thinned(experience)
-        self._shape: Shape | None = None
+        self.shape = shape
 
     @property
     def knows(self) -> int:
@@ -89,10 +93,10 @@ class Model:
         values = [seconds - self.rough[places], *[e.seconds - e.features.rough for e in self._others]]
         groups = [np.full(len(v), g) for g, v in enumerate(values)]
         features, given, group = np.concatenate(rows), np.concatenate(values), np.concatenate(groups)
-        if self._shape is None or len(given) > _GROWN * self._shape.rows or len(places) in _AGAIN:
+        if self.shape is None or len(given) > _GROWN * self.shape.rows or len(places) in _AGAIN:
             order = np.argsort(group, kind="stable")
-            self._shape = Shape.choose(features[order], given[order], group[order], self._shape)
-        return Surrogate(features, given, group, self._shape)
+            self.shape = Shape.choose(features[order], given[order], group[order], self.shape)
+        return Surrogate(features, given, group, self.shape)
 
     def scaled(self, rows: Array) -> Array:
         """Features as the model takes them."""

@@ -133,10 +133,12 @@ class Records:
 
     def all(self) -> list[Record]:
         """Every record, the user's and the shipped ones, by device and problem."""
-        rows = self._all("SELECT data, derivation FROM records")
-        return sorted(
-            _distinct([*(_record(*row) for row in rows), *self._shipped()]), key=lambda r: (r.device, r.problem)
-        )
+        return sorted(_distinct([*self.own(), *self._shipped()]), key=lambda r: (r.device, r.problem))
+
+    def own(self) -> list[Record]:
+        """The user's records alone, by device and problem."""
+        rows = self._all("SELECT data, derivation FROM records ORDER BY device, problem")
+        return [_record(*row) for row in rows]
 
     def measurements(self, problem: str, device: str, build: str | None = None) -> list[Measured]:
         """What was measured by this build of the package, in order; by all builds if none is given."""
