@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from lithify.explore import search as module
+from lithify.explore.proposals import History
 from lithify.explore.records import Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
 from lithify.lang.errors import LithifyError
@@ -90,6 +94,24 @@ def test_time_that_was_spent_before_counts(records: Records) -> None:
     assert 0 < spent <= first.seconds
     second = run(records, Budget(seconds=spent / 2))
     assert second.resumed == len(second.measurements) == 2
+
+
+def test_proposing_takes_time_too(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is proposed when the budget is spent is not measured any more."""
+    passed = [0.0]
+
+    class Slow:
+        def propose(self, history: History) -> Iterator[str]:
+            for key in ("default", "other", "refused"):
+                if key not in history:
+                    passed[0] += 40.0
+                    yield key
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0]))
+    monkeypatch.setattr(module, "proposer", lambda *given: Slow())
+    outcome = run(records, Budget(seconds=100))
+    assert [m.candidate for m in outcome.measurements] == ["default", "other"]
+    assert passed[0] == 120
 
 
 def test_the_default_is_measured_in_any_case(records: Records) -> None:
