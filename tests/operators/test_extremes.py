@@ -36,6 +36,26 @@ def test_the_norm_neither_overflows_nor_vanishes(scale: float, dtype: Any) -> No
     np.testing.assert_allclose(lf.library("blas")["nrm2"](x), exact, rtol=1e-4 if scale < NORMAL else 1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 7, 300, 5_003])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_norm_of_numbers_of_all_magnitudes(dtype: Any, n: int, seed: int) -> None:
+    """From the least to the largest exponent, in windows of several widths: so also where two ways to sum meet."""
+    rng = np.random.default_rng(seed)
+    info = np.finfo(dtype)
+    low, high = info.minexp - info.nmant, info.maxexp - 8
+    for width in (1, 20, high - low):
+        for start in rng.integers(low, high - width + 1, 12):
+            x = np.ldexp(rng.uniform(-1, 1, n), rng.integers(start, start + width, n)).astype(dtype)
+            largest = np.abs(x).max()
+            if largest == 0:
+                continue
+            exact = np.sqrt(np.square(x.astype(np.longdouble) / largest).sum()) * np.longdouble(largest)
+            np.testing.assert_allclose(
+                lf.library("blas")["nrm2"](x), dtype(exact), rtol=n * info.eps, atol=info.smallest_subnormal
+            )
+
+
 @pytest.mark.parametrize("n", LENGTHS[1:])
 @pytest.mark.parametrize(
     ("values", "expected"),

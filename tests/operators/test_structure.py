@@ -29,10 +29,13 @@ def size(buffer: ir.Buffer) -> int:
 
 
 def loads(program: ir.Program) -> Counter[str]:
-    """How many elements of each array are loaded."""
+    """How many elements of each array are loaded: what one iteration reads several times counts once."""
     found: Counter[str] = Counter()
+    seen = set()
     for access in accesses(program):
-        if not access.is_store:
+        where = access.buffer, access.times, *((loop, access.places(loop)) for loop in access.strides)
+        if not access.is_store and where not in seen:
+            seen.add(where)
             found[access.buffer.name] += access.times
     return found
 
@@ -65,7 +68,7 @@ def test_reductions_and_scans_keep_one_value_a_piece(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "array", "times"),
     [("blas", "scal", "xs", 1), ("blas", "sum", "xs", 1), ("blas", "dot", "ys", 1), ("blas", "amax", "xs", 1),
-     ("blas", "nrm2", "xs", 2), ("blas", "gemv", "mat", 1), ("blas", "gemvT", "mat", 1),
+     ("blas", "nrm2", "xs", 1), ("blas", "gemv", "mat", 1), ("blas", "gemvT", "mat", 1),
     ("layout", "transpose2D", "xs", 1),
      ("rows", "softmax", "rows", 2), ("rows", "variance", "rows", 2),
      ("rows", "layernorm", "rows", 3), ("science", "nn", "lats", 1)],

@@ -229,10 +229,10 @@ class CpuStrategist(DeviceStrategist):
         return reduce_range(whole) if whole != n else partial_reduce(piece) >> materialise(HEAP)
 
     def _independent_sums(self, r: Term) -> Strategy:
-        """As many accumulators as lanes of a few vectors, added up in the end."""
+        """As many accumulators as lanes of a few vectors, added up in the end; half of the registers for tuples."""
         n, lanes = length_of(r.args[-1]), self._lanes(r)
-        vectors = ACCUMULATORS
-        while vectors > 1 and n < 2 * vectors * lanes:
+        vectors, most = ACCUMULATORS, max(ACCUMULATORS, self.model.registers.per_item // 2)
+        while vectors > 1 and (n < 2 * vectors * lanes or vectors * elements(r.type) > most):
             vectors //= 2
         width = vectors * lanes
         whole = n // width * width if is_constant(r.args[2]) else n
