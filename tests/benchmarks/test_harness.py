@@ -113,3 +113,10 @@ def test_the_command_finds_the_benchmarks() -> None:
     from benchmarks.__main__ import benchmark_names
 
     assert {"stream", "baseline.reduction_printed"} <= set(benchmark_names())
+
+
+def test_the_readme_names_every_benchmark() -> None:
+    from benchmarks.__main__ import HERE, benchmark_names
+
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    assert [name for name in benchmark_names() if f"`{name}`" not in text] == []

@@ -107,6 +107,33 @@ def test_a_wrong_rule_is_found_where_it_fired() -> None:
         Derivation(program, check=True).once(wrong)
 
 
+def test_the_same_rewrite_at_several_places_is_shown_once() -> None:
+    """Steps that follow one another and do the same are shown together; what is saved and replayed is each of them."""
+    total = reduce_(add, const(0, f32), map_(lambda x: mul(x, x), XS))
+    other = reduce_(add, const(0, f32), map_(lambda x: add(x, x), XS))
+    program = add(add(total, total), add(other, total))
+    d = Derivation(program).everywhere(reduce_map_fusion)
+    assert len(d.steps) == 4
+    shown = str(d).splitlines()
+    assert len(shown) == 3
+    assert shown[0].split() == ["1-2.", "reduce-map-fusion", "at", "2", "places:", "0/0,", "0/1"]
+    assert shown[1].split() == ["3.", "reduce-map-fusion", "at", "1/0"]
+    assert shown[2].split() == ["4.", "reduce-map-fusion", "at", "1/1"]
+    texts = list(steps_text(d))
+    assert [text.split("    ")[0] for text in texts[1:]] == [
+        "1-2. reduce-map-fusion at 2 places: 0/0, 0/1",
+        "3. reduce-map-fusion",
+        "4. reduce-map-fusion",
+    ]
+    groups = list(d.shown_terms())
+    assert groups[-1][2] is d.term
+    assert groups[0][2] is list(d.terms())[1][1]
+    again = replay(program, save(d), all_rules())
+    assert again.term is d.term
+    assert len(again.steps) == 4
+    assert list(Derivation(program).shown_terms()) == []
+
+
 def test_what_is_too_large_to_check_is_said() -> None:
     with pytest.raises(TooLarge, match=r"cannot be compared at this size.*\n.*smaller arguments"):
         Derivation(matmul(1024, 1024, 1024), check=True).once(split_join(32), "m")

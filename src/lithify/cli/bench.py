@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lithify.cli.console import note, out, working
@@ -33,10 +33,10 @@ def bench_program(
     targets = [program.on(name) for name in devices]
     fixed = read_sizes(sizes)
     values = read_values(program, arguments, fixed, seed)
-    found: list[Explanation] = []
+    found: dict[str, Explanation] = {}
     for each in targets:
         with working(f"{each.name} on {each.device}"):
-            found.append(each.explain(*values, sizes=fixed))
+            found[each.device.name] = each.explain(*values, sizes=fixed)
     by_reference = None
     if evaluator:
         with working("the reference evaluator"):
@@ -66,33 +66,37 @@ def _median(run: Callable[[], object], budget: float) -> float:
     return statistics.median(seconds)
 
 
-def _print(found: Sequence[Explanation], by_reference: float | None) -> None:
+def _print(found: Mapping[str, Explanation], by_reference: float | None) -> None:
+    """A table with a row for each device, by its short name; below it what each is and what to bear in mind."""
     from rich.table import Table
 
     from lithify.program.explain import duration
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("device", overflow="fold")
+    table.add_column("device")
     for title in ("time", "GB/s", "G/s", "bound", "share"):
         table.add_column(title, justify="right")
     table.add_column("what binds")
-    for each in found:
+    for name, each in found.items():
         operations = sum(each.work.operations.values())
         table.add_row(
-            each.device,
+            name,
             duration(each.seconds),
             f"{each.work.bytes / each.seconds / 1e9:.3g}",
             f"{operations / each.seconds / 1e9:.3g}",
             duration(each.bound.seconds),
             f"{each.share:.0%}",
-            each.binds,
+            f"{each.binds}, estimated" if each.estimated else each.binds,
         )
     if by_reference is not None:
-        faster = by_reference / found[0].seconds
+        faster = by_reference / next(iter(found.values())).seconds
         # it evaluates pattern by pattern and is no measure of what NumPy can do
         table.add_row("reference evaluator", duration(by_reference), "", "", "", "", f"{faster:.3g} times slower")
     out().print(table, soft_wrap=False)
-    for each in found:
+    for name, each in found.items():
+        note(each.device)
+        if each.estimated:
+            note(f"{name}: the rate of {each.binds} is an estimate, and so are the bound and the share of it")
         for text in each.notes:
-            note(f"{each.device}: {text}")
-        note(f"{each.device}: {next(text for title, text in each.rows() if title == 'derivation')}")
+            note(f"{name}: {text}")
+        note(f"{name}: {next(text for title, text in each.rows() if title == 'derivation')}")

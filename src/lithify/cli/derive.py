@@ -105,6 +105,8 @@ def _show_program(title: str, term: Term, parameters: list[tuple[str, Any]]) -> 
 def _show_steps(derivation: Derivation, steps: bool, programs: bool) -> None:
     from rich.text import Text
 
+    from lithify.rewrite.derivation import numbers, places, same_rewrites
+
     if not steps and not programs:
         from lithify.program.explain import summary
 
@@ -113,11 +115,13 @@ def _show_steps(derivation: Derivation, steps: bool, programs: bool) -> None:
     elif programs:
         _show_programs(derivation)
     else:
-        for number, step in enumerate(derivation.steps, 1):
-            place = f"  at {'/'.join(map(str, step.path)) or 'the root'}"
-            out().print(Text.assemble((f"{number:4}. ", "dim"), (step.rule.name, "bold green"), (place, "dim")))
+        number = 1
+        for same in same_rewrites(derivation.steps):
+            title, step = f"{numbers(number, same):>4}. ", same[0]
+            out().print(Text.assemble((title, "dim"), (step.rule.name, "bold green"), (f"  {places(same)}", "dim")))
             out().print(_indented(str(step.before), 6, "- ", "red"))
             out().print(_indented(str(step.after), 6, "+ ", "green"))
+            number += len(same)
 
 
 def _show_programs(derivation: Derivation) -> None:

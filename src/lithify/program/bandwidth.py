@@ -2,7 +2,7 @@
 
 Two programs of the language stream arrays much larger than the caches: a sum (reads only) and a scaling (reads and
 writes). The bound is the better of the two; bytes are counted as the program reads and writes them. A third keeps the
-arithmetic units of a CPU busy: as many independent chains of multiplications and additions as they need, in registers.
+arithmetic units busy: as many independent chains of multiplications and additions as they need, in registers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ _BYTES_AN_ELEMENT = {"total": 4, "scaled": 8}
 _CPU_ELEMENTS, _GPU_ELEMENTS = 1 << 25, 1 << 27
 _REPETITIONS = 15
 _CHAINS = """
-chains = λ (xs : p.n.{0}) (a : {0}) (b : {0}) .
-  map[par] (λ row . map[vec] (λ x . x)
+chains = λ (xs : p.n.{scalar}) (a : {scalar}) (b : {scalar}) .
+  map[{level}] (λ row . map[vec] (λ x . x)
     (reduce[seq, private] (λ acc i . map[vec] (λ x . x * a + b) acc) (map[vec] (λ x . x) row)
       (generate steps (λ i . i32 i)))) xs
 """
 # Vectors that are worked on side by side: additions take four cycles, two start in each.
 _VECTORS, _STEPS = 8, 20_000
 _BUSY_TYPES = {"f32": np.float32, "f64": np.float64}
+# A work-group of a CPU is one of its threads; some more of them than there are cores come to all cores.
+_ROWS_A_CORE = {"par": 1, "group0": 4}
 
 
 @cache
@@ -51,17 +53,21 @@ def measured(device: Device) -> Device:
 
 
 def _arithmetic(device: Device) -> dict[str, float]:
-    """Operations a second by type; none where the device does not run explicit vectors on threads."""
-    from lithify.lang.levels import PAR, VEC
+    """Operations a second by type; none where the device is no CPU that runs explicit vectors on its cores."""
+    from lithify.lang.levels import VEC, Level
     from lithify.program.module import parse
 
-    if not (device.model.has_level(PAR) and device.model.has_level(VEC)):
+    model = device.model
+    level = next((name for name in _ROWS_A_CORE if model.has_level(Level.parse(name))), None)
+    if level is None or model.kind != "cpu" or not model.has_level(VEC):
         return {}
     found = {}
     for name, dtype in _BUSY_TYPES.items():
-        shape = (device.model.cores, _VECTORS * device.model.vector_width(8 * np.dtype(dtype).itemsize))
+        if not model.computes(name):
+            continue
+        shape = (model.cores * _ROWS_A_CORE[level], _VECTORS * model.vector_width(8 * np.dtype(dtype).itemsize))
         arguments = (np.ones(shape, dtype), dtype(0.999), dtype(0.5))
-        program = parse(_CHAINS.format(name), "<arithmetic>")["chains"].on(device)
+        program = parse(_CHAINS.format(scalar=name, level=level), "<arithmetic>")["chains"].on(device)
         executable = program.specialise(*arguments, sizes={"steps": _STEPS}).compiled.executable
         found[name] = 2.0 * shape[0] * shape[1] * _STEPS / min(executable.time(arguments, _REPETITIONS))
     return found

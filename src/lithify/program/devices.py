@@ -48,7 +48,7 @@ class DeviceStatus:
 
 
 def device(name: str | Device | None = None) -> Device:
-    """The device of a name: "cpu" if none is given; "opencl" is the first of OpenCL, "opencl:pocl" one by its name.
+    """The device of a name: "cpu" if none is given; "opencl" is the first of OpenCL, "opencl:nvidia" one by its name.
 
     Raises LaunchError with what there is for a name that no device has, and with the remedy for one that is missing.
     """

@@ -15,6 +15,7 @@ from lithify.program.work import Work, work_of
 if TYPE_CHECKING:
     from lithify.lang.module import Elaborated
     from lithify.machine import Bound, DeviceModel
+    from lithify.machine.roofline import Peak
     from lithify.program.specialise import Specialisation
 
 _SECONDS, _MOST, _LEAST = 0.3, 200, 7
@@ -26,7 +27,7 @@ class Explanation:
     """What a program does on a device, for arguments of some types.
 
     `work` is the least that the program as written has to move and compute, `bound` the least time that this takes by
-    the roofline of `model` (its memory bandwidth is measured, its arithmetic peak estimated unless it says otherwise);
+    the roofline of `model` (its rates are measured where they can be; `estimated` says that the one that binds is not);
     `seconds` is the median of the measured runs. `steps` are the rules of the derivation in order, `notes` what to
     bear in mind, `kernels` how many launches there are.
     """
@@ -53,13 +54,24 @@ class Explanation:
         """The resource that binds, in words."""
         return {"heap": "memory bandwidth"}.get(self.bound.resource, _resource(self.bound.resource))
 
+    @property
+    def estimated(self) -> bool:
+        """Whether the rate of what binds is an estimate: then so are the bound and the share of it."""
+        return self._peak is not None and self._peak.source == "estimated"
+
+    @property
+    def _peak(self) -> Peak | None:
+        """The rate of what binds; None where a call's cost does."""
+        peaks = (*self.model.bandwidths, *self.model.arithmetic)
+        return next((peak for peak in peaks if peak.of == self.bound.resource), None)
+
     def rows(self) -> list[tuple[str, str]]:
         """What there is to say, as pairs of a title and a text."""
         operations = ", ".join(f"{_amount(n)} {name}" for name, n in self.work.operations.items()) or "none"
         peak = ""
-        for each in (*self.model.bandwidths, *self.model.arithmetic):
-            if each.of == self.bound.resource:
-                peak = f", {_amount(each.rate)}{'B' if each.of == 'heap' else ''}/s {each.source}"
+        if self._peak is not None:
+            unit = "B" if self._peak.of == "heap" else ""
+            peak = f", {_amount(self._peak.rate)}{unit}/s {self._peak.source}"
         return [
             ("program", f"{self.name} : {' -> '.join([*(str(t) for _, t in self.parameters), str(self.result)])}"),
             ("device", self.device),
@@ -102,16 +114,30 @@ def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequ
         bound,
         statistics.median(timings(specialisation, arguments)),
         tuple(lowered.derivation.names()),
-        tuple(_about_caches(work, device.model)),
+        (*_about_caches(work, bound, device.model), *_about_types(work, known)),
         len(specialisation.kernels.kernels),
     )
 
 
-def _about_caches(work: Work, model: DeviceModel) -> list[str]:
-    largest = max([cache.bytes for cache in model.caches], default=0)
-    if work.bytes > largest // 2:
+def _about_caches(work: Work, bound: Bound, model: DeviceModel) -> list[str]:
+    """Where the memory's bandwidth binds, but the data may not come from there."""
+    from lithify.machine.host import host
+
+    caches = model.caches
+    if not caches and model.kind == "cpu":  # OpenCL does not say them, and its CPUs are this one
+        caches = host().caches
+    largest = max([cache.bytes for cache in caches], default=0)
+    if bound.resource != "heap" or work.bytes > largest // 2:
         return []
     return ["everything fits into the caches, which are faster than the memory that the bound is of"]
+
+
+def _about_types(work: Work, known: set[str]) -> list[str]:
+    """Arithmetic that the bound leaves out."""
+    unknown = [name for name in work.operations if name not in known]
+    return [f"the device's rate of {', '.join(unknown)} arithmetic is not known: the bound is without it"] * bool(
+        unknown
+    )
 
 
 def timings(specialisation: Specialisation, arguments: Sequence[Any]) -> list[float]:

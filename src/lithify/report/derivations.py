@@ -27,6 +27,7 @@ from lithify.machine.memory import Cache
 from lithify.program.explain import summary
 from lithify.program.module import parse
 from lithify.rewrite import Derivation
+from lithify.rewrite.derivation import places
 
 _WIDTH = 100
 _TEXT_WIDTH = 110
@@ -164,11 +165,11 @@ def _command(page: Page) -> str:
 
 
 def _steps(derivation: Derivation, before: str) -> Iterator[str]:
-    for number, (step, term) in enumerate(derivation.terms(), 1):
-        rule = step.rule.rule
+    for number, same, term in derivation.shown_terms():
+        rule, where = same[0].rule.rule, f", {places(same)}" if len(same) > 1 else ""
         conditions = "".join(f"\n    when {each}" for each in rule.conditions)
         after = show(term, _WIDTH)
-        yield f"## {number}. {step.rule.name}"
+        yield f"## {number}. {same[0].rule.name}{where}"
         yield _block(_wrapped(rule.text) + conditions)
         yield _prose(rule.law)
         yield _block(_changed(before, after), "diff")

@@ -30,7 +30,33 @@ class Step:
     bindings: dict[str, Any]
 
     def __str__(self) -> str:
-        return f"{self.rule.name} at {'/'.join(map(str, self.path)) or 'the root'}"
+        return f"{self.rule.name} {places([self])}"
+
+
+def same_rewrites(steps: Sequence[Step]) -> list[list[Step]]:
+    """The steps in order, those that follow one another and rewrite the same term by the same rule together.
+
+    A term that stands at several places is rewritten at each of them; for a reader that is said once.
+    """
+    found: list[list[Step]] = []
+    for step in steps:
+        last = found[-1][-1] if found else None
+        if last is not None and (last.rule.name, last.before, last.after) == (step.rule.name, step.before, step.after):
+            found[-1].append(step)
+        else:
+            found.append([step])
+    return found
+
+
+def numbers(first: int, same: Sequence[Step]) -> str:
+    """The numbers of steps that are shown together: `3`, or `3-5`."""
+    return str(first) if len(same) == 1 else f"{first}-{first + len(same) - 1}"
+
+
+def places(same: Sequence[Step]) -> str:
+    """Where steps that are shown together rewrite: `at 0/1`, `at 2 places: 0/1, 0/2`."""
+    listed = ", ".join("/".join(map(str, step.path)) or "the root" for step in same)
+    return f"at {listed}" if len(same) == 1 else f"at {len(same)} places: {listed}"
 
 
 class Derivation:
@@ -54,7 +80,11 @@ class Derivation:
         self.context = Context(policy, [], machine)
 
     def __str__(self) -> str:
-        return "\n".join(f"{number:4}. {step}" for number, step in enumerate(self.steps, 1)) or "no steps"
+        lines, number = [], 1
+        for same in same_rewrites(self.steps):
+            lines.append(f"{numbers(number, same):>4}. {same[0].rule.name} {places(same)}")
+            number += len(same)
+        return "\n".join(lines) or "no steps"
 
     # -- going on
 
@@ -123,6 +153,18 @@ class Derivation:
                     Step(event.rule, event.path, event.before, event.after, event.bindings),
                     _result(self.start, events[: position + 1]),
                 )
+
+    def shown_terms(self) -> Iterator[tuple[str, list[Step], Term]]:
+        """Steps that are shown together (`same_rewrites`) with their numbers and the whole program after them."""
+        same: list[Step] = []
+        number, after = 1, self.start
+        for step, term in self.terms():
+            if same and len(same_rewrites([same[-1], step])) > 1:
+                yield numbers(number, same), same, after
+                number, same = number + len(same), []
+            same, after = [*same, step], term
+        if same:
+            yield numbers(number, same), same, after
 
     def names(self) -> list[str]:
         """The names of the rules that fired, in order."""

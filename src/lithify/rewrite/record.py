@@ -15,7 +15,7 @@ from lithify.lang.index_functions import IndexFunction, reverse, stride
 from lithify.lang.levels import Level, Memory
 from lithify.lang.printer import show
 from lithify.lang.term import Term
-from lithify.rewrite.derivation import Derivation, follow
+from lithify.rewrite.derivation import Derivation, follow, places
 from lithify.rewrite.rule import AppliedRule, Rule
 from lithify.rewrite.strategy import Path
 
@@ -51,12 +51,16 @@ def _mark(tokens: list[str], places: list[int], marks: tuple[str, str]) -> None:
 
 
 def steps_text(derivation: Derivation, *, width: int = 100, marks: tuple[str, str] = ("`", "`")) -> Iterator[str]:
-    """The program, then each step with the whole program after it and what changed marked; one text a step."""
+    """The program, then each step with the whole program after it and what changed marked; one text a step.
+
+    The same rewrite at several places, one after another, is one text.
+    """
     before = show(derivation.start, width)
     yield before
-    for number, (step, term) in enumerate(derivation.terms(), 1):
-        after = show(term, width)
-        yield f"{number}. {step.rule.name}    {step.rule.rule.text}\n\n{mark_changes(before, after, marks)}"
+    for number, same, term in derivation.shown_terms():
+        after, rule = show(term, width), same[0].rule
+        where = f" {places(same)}" if len(same) > 1 else ""
+        yield f"{number}. {rule.name}{where}    {rule.rule.text}\n\n{mark_changes(before, after, marks)}"
         before = after
 
 

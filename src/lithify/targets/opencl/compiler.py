@@ -10,6 +10,7 @@ from lithify.lang.errors import LithifyError
 from lithify.targets.opencl.devices import OpenCLDevice
 
 MOST_COMPLAINTS = 5
+MOST_CHARACTERS = 200
 _DIVIDE_RIGHT = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
@@ -70,6 +71,11 @@ def _message(device: OpenCLDevice, log: str, text: str) -> str:
     complaints = [line for line in log.splitlines() if "error" in line] or log.splitlines()
     numbers = {int(n) for line in complaints[:MOST_COMPLAINTS] for n in re.findall(r":(\d+):\d+", line)}
     shown = sorted({n + d for n in numbers for d in (-1, 0, 1)} & set(range(1, len(lines) + 1)))
-    numbered = [f"{n:5} {lines[n - 1]}" for n in shown]
+    numbered = [f"{n:5} {_shortened(lines[n - 1])}" for n in shown]
     first = f"{device.description} does not compile the generated kernel; please report this"
     return "\n".join([first, *complaints[:MOST_COMPLAINTS], *numbered])
+
+
+def _shortened(line: str) -> str:
+    """A line of a kernel as errors show it: an expression may be thousands of characters long."""
+    return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]} .."
