@@ -47,7 +47,7 @@ def test_tiles_are_right(row: InstructionRow, exact: bool) -> None:
 
 def test_one_statement_an_instruction() -> None:
     text = show(program(BF16))
-    assert "t[2, 0] := avx512.dot.16x2.bf16 a[2, 2*i] b[i, 0, 0] t[2, 0]" in text
+    assert "t[2, 0] := avx512.dot.16x2.bf16 a[2, 2*i] b[i, 0, 0, 0] t[2, 0]" in text
     assert text.count(BF16.name) == 3
 
 

@@ -72,7 +72,7 @@ def _block(block: ir.Block, times: int, lanes: tuple[Variable, ...], found: Cens
                 _value(value, times, 1, None, found)
             case ir.Async(body):
                 _block(body, times, lanes, found)
-            case ir.Instruction(_, result, operands, _):
+            case ir.Instruction(_, result, operands, _, _):
                 found.counts["matrix operations"] += times
                 for load in (result, *operands):
                     _access(load.buffer, load.index, "load", times, 1, None, found)

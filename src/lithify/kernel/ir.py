@@ -197,13 +197,15 @@ class Instruction:
     """result := what the row computes on a, b and c, by one instruction where the target has it.
 
     An operand is a load of its first element: those of all registers follow one another in memory, in the order in
-    which the row holds them. `body` says the same in other statements, for targets that have no such instruction and
-    for all that asks what is read and written.
+    which the row holds them, or those of each line of registers do: then `pitches` are the elements from the beginning
+    of one line to that of the next, for the result and each operand. `body` says the same in other statements, for
+    targets that have no such instruction and for all that asks what is read and written.
     """
 
     row: InstructionRow
     result: Load
     operands: tuple[Load, Load, Load]
+    pitches: tuple[Expr, Expr, Expr, Expr]
     body: Block
 
 

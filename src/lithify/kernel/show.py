@@ -76,7 +76,7 @@ def _statement(s: ir.Statement) -> Iterator[str]:
             if otherwise:
                 yield "else"
                 yield from _nested(otherwise)
-        case ir.Instruction(row, result, operands, _):
+        case ir.Instruction(row, result, operands, _, _):
             a, b, c = map(show_value, operands)
             yield f"{show_value(result)} := {row.name} {a} {b} {c}"
         case ir.Barrier(scope, memory):

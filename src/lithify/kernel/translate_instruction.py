@@ -2,7 +2,8 @@
 
 The row's meaning is translated as well, as the statement's body: targets without the instruction run it, and it says
 to every pass what is read and written. An operand is taken where its elements lie in memory exactly as the row holds
-them in registers: by identity of index normal forms; anything else is refused with both formulas.
+them in registers: by identity of index normal forms; anything else is refused with both formulas. Where the row's
+registers come in lines, these may lie at any equal distance from one another.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ def _write(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> Non
     assert isinstance(row, InstructionRow)
     _check_device(tr, t, row)
     values = [tr.evaluated(a, env) for a in t.args]
-    a, b, c = (_operand(tr, t, number, value) for number, value in enumerate(values))
-    result = _place(tr, t, "the result", 2, acceptor.read())
+    operands = [_place(tr, t, f"operand {name}", k, value) for k, (name, value) in enumerate(zip(_NAMES, values))]
+    (a, p), (b, q), (c, r) = operands
+    result, pitch = _place(tr, t, "the result", 2, acceptor.read())
     body, inner = row.definition, env
     for value in values:
         body, inner = body.args[0], (value, *inner)
     with tr.collected() as block:
         tr.write(body, acceptor, inner)
-    tr.emit(ir.Instruction(row, result, (a, b, c), tuple(block)))
+    tr.emit(ir.Instruction(row, result, (a, b, c), (pitch, p, q, r), tuple(block)))
 
 
 def _check_device(tr: Translator, t: Term, row: InstructionRow) -> None:
@@ -52,12 +54,8 @@ def _check_device(tr: Translator, t: Term, row: InstructionRow) -> None:
         raise tr.rejected(t, "an instruction stands below map[vec]: it fills the lanes itself")
 
 
-def _operand(tr: Translator, t: Term, number: int, value: Readable) -> ir.Load:
-    return _place(tr, t, f"operand {_NAMES[number]}", number, value)
-
-
-def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> ir.Load:
-    """The first element of a matrix that lies in memory as operand `number` lies in registers."""
+def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> tuple[ir.Load, Expr]:
+    """The first element of a matrix that lies in memory as operand `number` lies in registers, and its lines' pitch."""
     row = t["row"]
     rows, columns = (var(name, size) for name, size in zip("ij", _sizes(t.args[number].type), strict=True))
     element = _element(value, rows, columns)
@@ -69,16 +67,25 @@ def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> 
                           "copy it to memory with its padding")  # fmt: skip
     first = _element(value, const(0), const(0))
     assert isinstance(first, ir.Load)
-    position, origin = _linear(element), _linear(first)
+    origin = _linear(first)
+    position = _linear(element) - origin
     register = _register(tr, row, number, rows, columns)
-    if position - origin is not register:
-        raise tr.rejected(
-            t,
-            f"{what} of {row.name} does not lie in memory as in its registers: element ({rows}, {columns}) is "
-            f"{position - origin} elements after the first in {element.buffer}, in the registers it is {register}",
-            hint,
-        )
-    return first
+    if position is register:
+        return first, const(row.in_line[number])
+    if row.line:
+        line = register // row.in_line[number]
+        begins = _begin_of_second_line(tr, row, number)
+        second = _element(value, *begins)
+        assert isinstance(second, ir.Load)
+        pitch = _linear(second) - origin
+        if position is line * pitch + (register - line * row.in_line[number]):
+            return first, pitch
+    raise tr.rejected(
+        t,
+        f"{what} of {row.name} does not lie in memory as in its registers: element ({rows}, {columns}) is "
+        f"{position} elements after the first in {element.buffer}, in the registers it is {register}",
+        hint,
+    )
 
 
 def _sizes(type_: object) -> tuple[Expr, Expr]:
@@ -103,6 +110,14 @@ def _register(tr: Translator, row: InstructionRow, number: int, i: Expr, j: Expr
     register = _element(view, i, j)
     assert isinstance(register, Expr)
     return register
+
+
+def _begin_of_second_line(tr: Translator, row: InstructionRow, number: int) -> tuple[Expr, Expr]:
+    """Row and column of the element that the second line of registers begins with."""
+    m, n, k = row.shape
+    rows, columns = ((m, k), (k, n), (m, n))[number]
+    places = ((const(i), const(j)) for i in range(rows) for j in range(columns))
+    return next(p for p in places if _register(tr, row, number, *p).constant == row.in_line[number])
 
 
 def _linear(load: ir.Load) -> Expr:

@@ -216,9 +216,9 @@ class Rewriting:
             case ir.Lanes() | ir.Async():
                 changed = with_blocks(statement, self.block)
                 return (changed,) if any(blocks_of(changed)) else ()
-            case ir.Instruction(row, result, operands, body):
-                a, b, c = (self.place(operand) for operand in operands)
-                return (ir.Instruction(row, self.place(result), (a, b, c), self.block(body)),)
+            case ir.Instruction(row, result, operands, pitches, body):
+                (a, b, c), (p, q, r, s) = map(self.place, operands), map(self.expr, pitches)
+                return (ir.Instruction(row, self.place(result), (a, b, c), (p, q, r, s), self.block(body)),)
         return (statement,)
 
     def place(self, place: ir.Load) -> ir.Load:

@@ -114,7 +114,7 @@ def _walk(block: ir.Block, loops: _Loops, found: list[Access]) -> None:
                 _note(buffer, index, guard, True, loops, found)
                 for load in loads(value):
                     _note(load.buffer, load.index, load.guard, False, loops, found)
-            case ir.Async(body) | ir.Instruction(_, _, _, body):
+            case ir.Async(body) | ir.Instruction(_, _, _, _, body):
                 _walk(body, loops, found)
             case _:
                 pass

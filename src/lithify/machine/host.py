@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import platform
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -46,16 +47,29 @@ _VECTOR_UNITS = (
 # What an architecture has at least, where its flags cannot be read.
 _BASELINE = {"x86_64": {"sse2"}, "amd64": {"sse2"}, "aarch64": {"asimd"}, "arm64": {"asimd"}}
 _SCALAR_UNIT = VectorUnit("scalar", 8, 16, 1)
-# Words of the architecture for dot products in vector lanes, by the processor's flag: see `instructions`.
+# Words of the architecture for products of small matrices, by the processor's flag: see `instructions`.
 _DOT_PRODUCTS = {
     "avx512_bf16": "avx512bf16",
     "avx512_vnni": "avx512vnni",
     "avx_vnni": "avxvnni",
     "asimddp": "dotprod",
     "bf16": "bf16",
+    "amx_bf16": "amxbf16",
+    "amx_int8": "amxint8",
 }
 # How many multiply-adds of a type they do in the place of one in f32.
-_DOT_RATES = {"avx512bf16": ("bf16", 2), "bf16": ("bf16", 2), "avx512vnni": ("i8", 4), "dotprod": ("i8", 4)}
+_DOT_RATES = {
+    "avx512bf16": ("bf16", 2),
+    "bf16": ("bf16", 2),
+    "avx512vnni": ("i8", 4),
+    "dotprod": ("i8", 4),
+    "amxbf16": ("bf16", 16),
+    "amxint8": ("i8", 32),
+}
+# Flags of the matrix unit, which a process may use only where the system grants it.
+_TILE_FLAGS = frozenset({"amx_bf16", "amx_int8"})
+# Linux on x86-64: the call arch_prctl, its request for a part of the processor's state, and the part that holds tiles.
+_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA = 158, 0x1023, 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +168,22 @@ def cpu_model(facts: CpuFacts) -> DeviceModel:
 @cache
 def host() -> DeviceModel:
     """The model of this machine's CPU, looked up once."""
-    return cpu_model(read_cpu())
+    facts = read_cpu()
+    if facts.flags & _TILE_FLAGS and not _tiles_granted():
+        facts = replace(facts, flags=facts.flags - _TILE_FLAGS)
+    return cpu_model(facts)
+
+
+def _tiles_granted() -> bool:
+    """Ask the system to let this process use tile registers: it saves them only for those that do.
+
+    (Linux, Documentation/arch/x86/xstate.rst.)
+    """
+    try:
+        answer: int = ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA)
+    except (OSError, AttributeError):
+        return False
+    return answer == 0
 
 
 # -- reading /proc and /sys ---------------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ the language; with fragA, fragB, fragC the layouts (from [lane][register] to the
 
     fragC (instruction (fragA^-1 a) (fragB^-1 b) (fragC^-1 c)) = meaning a b c
 
-A CPU's vector instruction is a matrix instruction too: one lane, whose register holds a row of the result. The meaning
-says levels: it is also how a target without the instruction does it.
+A CPU's vector instruction is a matrix instruction too: one lane, whose register holds a row of the result; a tile of a
+CPU's matrix unit holds it all. The meaning says levels: it is also how a target without the instruction does it.
 
 Exactness: integers are exact (sums wrap around). Floating point products are exact where the result's type holds them,
-and sums are rounded in an order that each instruction chooses; `vdpbf16ps` also takes subnormal numbers for zeros.
+and sums are rounded in an order that each instruction chooses; those of bf16 on x86 take subnormal numbers for zeros.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from lithify.lang.term import Term, abstract
 from lithify.lang.types import Type, array
 from lithify.machine.model import DeviceModel
 
-# a : m.k, b : k.n, c : m.n; {a} and {b} convert a factor to the type of the sum.
-MULTIPLY_ADD = """λa b c. map[unroll] (λr.
-  map[vec] (λq. reduce[unroll, out] (λs x. s + {a}x.0 * {b}x.1) q.1 (zip r.0 q.0)) (zip (transpose b) r.1)
+# a : m.k, b : k.n, c : m.n; {a} and {b} convert a factor to the type of the sum; {level} is that of its loops.
+MULTIPLY_ADD = """λa b c. map[{level}] (λr.
+  map[vec] (λq. reduce[{level}, out] (λs x. s + {a}x.0 * {b}x.1) q.1 (zip r.0 q.0)) (zip (transpose b) r.1)
 ) (zip a c)"""
 _AS_IT_IS = "λx. x"
+# The type, in an operation, of an operand that a tile register holds.
+TILE = "tile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class InstructionRow:
     * `fragments`: for a, b, c the view from [lane][register] to the matrix, as text in the language;
     * `meaning`: what it computes on the matrices, as text in the language;
     * `needs`: a word of the device model's `architecture` ("" for every device);
-    * `emit`: by target, the operation that does it there; other targets do what the meaning says.
+    * `emit`: by target, the operation that does it there; other targets do what the meaning says;
+    * `line`: 0 where the registers of an operand follow one another in memory; else the bytes of a line of registers:
+      lines may lie at any equal distance from one another.
     """
 
     name: str
@@ -65,6 +69,7 @@ class InstructionRow:
     meaning: str
     needs: str
     emit: tuple[tuple[str, Operation], ...]
+    line: int = 0
 
     def operation_on(self, target: str) -> Operation | None:
         """The operation that does it on a target ("cpu", ...); None where there is none."""
@@ -81,6 +86,14 @@ class InstructionRow:
         """Elements of a, b and c that each lane holds."""
         m, n, k = self.shape
         return m * k // self.lanes, k * n // self.lanes, m * n // self.lanes
+
+    @property
+    def in_line(self) -> tuple[int, int, int]:
+        """How many elements of a, b and c follow one another in memory at least: those of a line, or all."""
+        if not self.line:
+            return self.elements
+        a, b, c = (self.line // scalar.bytes for scalar in self.scalars)
+        return a, b, c
 
     @property
     def scalars(self) -> tuple[Scalar, Scalar, Scalar]:
@@ -158,7 +171,7 @@ def _vector(scalar: str, lanes: int) -> str:
 def _row(name: str, n: int, k: int, operands: tuple[str, str, str], needs: str, operation: Operation) -> InstructionRow:
     """One lane: c : 1.n += a : 1.k times b : k.n, where b lies column by column."""
     a, b, c = operands
-    converted = {"a": f"{c} " if a != c else "", "b": f"{c} " if b != c else ""}
+    converted = {"a": f"{c} " if a != c else "", "b": f"{c} " if b != c else "", "level": "unroll"}
     return InstructionRow(
         name=name,
         shape=(1, n, k),
@@ -194,6 +207,36 @@ def _dot(unit: str, k: int, operands: tuple[str, str, str], needs: str, intrinsi
     return _row(name, n, k, operands, needs, operation)
 
 
+_TILE_ROWS, _TILE_LINE = 16, 64
+
+
+def _tile(factors: tuple[str, str], result: str, needs: str, intrinsic: str) -> InstructionRow:
+    """A product of tiles of 16 lines of 64 bytes each: c : 16.16 += a : 16.k times b : k.16.
+
+    A line of b holds, for each column, as many terms of its sum as fill the place of one result.
+    (Intel Architecture Instruction Set Extensions Programming Reference, chapter on AMX.)
+    """
+    a, b = factors
+    k, group = _TILE_LINE // _BYTES[a], _BYTES[result] // _BYTES[b]
+    n = _TILE_LINE // _BYTES[result]
+    converted = {"a": f"{result} ", "b": f"{result} ", "level": "seq"}
+    return InstructionRow(
+        name=f"amx.{_TILE_ROWS}x{n}x{k}.{a if a == b else a + b}",
+        shape=(_TILE_ROWS, n, k),
+        operands=(a, b, result),
+        lanes=1,
+        fragments=(
+            f"λx. split {k} (join x)",
+            f"λx. join (map transpose (split {n} (split {group} (join x))))",
+            f"λx. split {n} (join x)",
+        ),
+        meaning=MULTIPLY_ADD.format(**converted),
+        needs=needs,
+        emit=(("cpu", Operation(intrinsic, (("c", TILE), ("a", TILE), ("b", TILE)))),),
+        line=_TILE_LINE,
+    )
+
+
 SCALAR_ROWS = tuple(_fma(f"fma.{scalar}", scalar, 1, "") for scalar in ("f32", "f64"))
 VECTOR_ROWS = tuple(
     _fma(f"{unit}.fma.{width // _BYTES[scalar]}.{scalar}", scalar, width // _BYTES[scalar], unit)
@@ -212,8 +255,15 @@ DOT_ROWS = (
     _dot("neon", 4, ("i8", "i8", "i32"), "dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
     _dot("neon", 4, ("u8", "u8", "i32"), "dotprod", "llvm.aarch64.neon.udot.v4i32.v16i8"),
 )
+TILE_ROWS = (
+    _tile(("bf16", "bf16"), "f32", "amxbf16", "llvm.x86.tdpbf16ps"),
+    _tile(("i8", "i8"), "i32", "amxint8", "llvm.x86.tdpbssd"),
+    _tile(("i8", "u8"), "i32", "amxint8", "llvm.x86.tdpbsud"),
+    _tile(("u8", "i8"), "i32", "amxint8", "llvm.x86.tdpbusd"),
+    _tile(("u8", "u8"), "i32", "amxint8", "llvm.x86.tdpbuud"),
+)
 ROWS: Mapping[str, InstructionRow] = MappingProxyType(
-    {row.name: row for row in (*SCALAR_ROWS, *VECTOR_ROWS, *DOT_ROWS)}
+    {row.name: row for row in (*SCALAR_ROWS, *VECTOR_ROWS, *DOT_ROWS, *TILE_ROWS)}
 )
 INSTRUCTIONS.update(ROWS)
 

@@ -146,13 +146,13 @@ class Interpreter(Accesses):
         if active.lanes:
             raise self.fail("an instruction stands inside lanes", statement, active)
         row, counts, self.counts = statement.row, self.counts, None  # counted is what the body says
-        operands = [self._matrix(row, k, load, statement, active) for k, load in enumerate(statement.operands)]
+        operands = [self._matrix(k, statement, active) for k in range(3)]
         with np.errstate(all="ignore"):
             expected = computed(row, operands, exact=self.numerics.exact)
         self.counts = counts
         self.block(statement.body, active)
         self.counts = None
-        storage, elements = self._run_of(statement.result, row.elements[2], statement, active)
+        storage, elements = self._held(statement.result, 2, statement.pitches[0], statement, active)
         places = elements[:, registers(row, 2)]
         said = storage.data[places]
         if self.checks and not agree(said, expected):
@@ -164,26 +164,30 @@ class Interpreter(Accesses):
         storage.data[places] = expected
         self.counts = counts
 
-    def _matrix(
-        self, row: InstructionRow, operand: int, load: ir.Load, statement: ir.Statement, active: Active
-    ) -> Values:
-        """An operand for each executor: the elements that follow the first one in memory, as the row arranges them."""
-        storage, elements = self._run_of(load, row.elements[operand], statement, active)
+    def _matrix(self, operand: int, statement: ir.Instruction, active: Active) -> Values:
+        """An operand for each executor: the elements from the first one in memory on, as the row arranges them."""
+        load, pitch = statement.operands[operand], statement.pitches[operand + 1]
+        storage, elements = self._held(load, operand, pitch, statement, active)
         held = [self._read(storage, elements[:, k], active, statement, None) for k in range(elements.shape[1])]
-        return np.stack(held, axis=1)[:, registers(row, operand)]
+        return np.stack(held, axis=1)[:, registers(statement.row, operand)]
 
-    def _run_of(self, load: ir.Load, count: int, statement: ir.Statement, active: Active) -> tuple[Storage, Integers]:
-        """`count` elements from the one that a load names on, for each executor."""
-        storage = self._storage(load.buffer, statement, active)
+    def _held(
+        self, load: ir.Load, operand: int, pitch: Expr, statement: ir.Instruction, active: Active
+    ) -> tuple[Storage, Integers]:
+        """The places of an operand's registers, for each executor: lines of elements that follow one another."""
+        row, storage = statement.row, self._storage(load.buffer, statement, active)
         start = self._locate(storage, self._index(load.index, active, statement), active, statement, "takes")
-        beyond = start % storage.count + count > storage.count
+        (between,) = self._index((pitch,), active, statement)
+        held = row.in_line[operand]
+        lines = start[:, None] + np.arange(row.elements[operand] // held) * np.reshape(between, (-1, 1))
+        beyond = ((start % storage.count)[:, None] + (lines - start[:, None]) + held > storage.count).any(axis=1)
         if beyond.any():
             position = first(beyond)
             where = storage.position(int(start[position]))
             raise self.fail(
-                f"out of bounds: the {count} elements from {where} on run past the end of {load.buffer.name}",
-                statement, active, position)  # fmt: skip
-        return storage, start[:, None] + np.arange(count)
+                f"out of bounds: the {row.elements[operand]} elements from {where} on run past the end of "
+                f"{load.buffer.name}", statement, active, position)  # fmt: skip
+        return storage, (lines[:, :, None] + np.arange(held)).reshape(len(start), -1)
 
     def _in_range(self, variable: Variable, extent: Number, active: Active, statement: ir.Statement) -> None:
         """The values 0 .. extent - 1 must lie in the variable's declared range: formulas were simplified by it."""

@@ -72,6 +72,7 @@ class _Visitor:
         elif isinstance(statement, ir.Async):
             self.block(statement.body)
         elif isinstance(statement, ir.Instruction):
+            self.forms(*statement.pitches)
             for operand in (statement.result, *statement.operands):
                 self.forms(*operand.index, *operand.buffer.shape)
             self.block(statement.body)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
@@ -15,6 +16,7 @@ from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.conversion import Parts, memory_kind, part_scalar
 from lithify.targets.cpu.expressions import Access, Emitter
 from lithify.targets.cpu.prefetch import Plan, Prefetch
+from lithify.targets.cpu.tiles import TileRegisters, accumulated, is_tile_instruction
 
 
 class StatementEmitter(Emitter):
@@ -27,6 +29,7 @@ class StatementEmitter(Emitter):
         self.streamed = streamed
         self.prefetches = prefetches or {}
         self.streams = False  # whether a store past the caches was printed
+        self.tiles: TileRegisters | None = None  # while they are set up
 
     def statements(self, block: ir.Block) -> None:
         """The statements one after another."""
@@ -77,7 +80,26 @@ class StatementEmitter(Emitter):
                 self._prefetch(prefetch)
             self.statements(loop.body)
 
-        self.counted(loop.variable, loop.extent, body)
+        kept = accumulated(loop)
+        if kept and self.tiles is None and loop.body[0].row in rows_for(host()):
+            with self._tile_registers() as tiles:
+                tiles.keep(kept)
+                self.counted(loop.variable, loop.extent, body)
+        else:
+            self.counted(loop.variable, loop.extent, body)
+
+    @contextmanager
+    def _tile_registers(self) -> Iterator[TileRegisters]:
+        """Tile registers set up for what is printed inside; those that are set up already."""
+        if self.tiles is not None:
+            yield self.tiles
+            return
+        self.tiles = TileRegisters(self)
+        try:
+            yield self.tiles
+            self.tiles.release()
+        finally:
+            self.tiles = None
 
     def _prefetch(self, prefetch: Prefetch) -> None:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -156,6 +178,10 @@ class StatementEmitter(Emitter):
         operation = statement.row.operation_on("cpu")
         if operation is None or statement.row not in rows_for(host()):
             self.statements(statement.body)
+            return
+        if is_tile_instruction(statement):
+            with self._tile_registers() as tiles:
+                tiles.multiply_add(statement)
             return
         loads = dict(zip("abc", statement.operands, strict=True))
         held = dict(zip("abc", statement.row.elements, strict=True))
