@@ -21,19 +21,20 @@ from lithify.lang import read_text
 from lithify.lang.build import instr
 from lithify.lang.errors import EvaluationError, Rejected
 from lithify.machine import ROWS, InstructionRow, cpu_model, instruction, read_cpu, rows_for
-from tests.instruction_tiles import STEPS, tile, values
+from tests.instruction_tiles import STEPS, TILES, tile, values
 
 BF16 = instruction("avx512.dot.16x2.bf16")
 U8I8 = instruction("avx512.dot.16x4.u8i8")
+TILE = instruction("amx.16x16x32.bf16")
 
 
-def program(row: InstructionRow, steps: int = STEPS) -> ir.Program:
-    term = tile(row, steps)
+def program(row: InstructionRow, steps: int = STEPS, tiles: int = TILES) -> ir.Program:
+    term = tile(row, steps, tiles)
     return translate(term.term, term.parameters)
 
 
-def inputs(row: InstructionRow, steps: int = STEPS) -> tuple[dict[str, Any], Any]:
-    arguments, expected = values(row, steps)
+def inputs(row: InstructionRow, steps: int = STEPS, tiles: int = TILES) -> tuple[dict[str, Any], Any]:
+    arguments, expected = values(row, steps, tiles)
     return dict(zip("abc", arguments, strict=True)), expected
 
 
@@ -172,6 +173,52 @@ def test_mistakes_are_caught(name: str, row: InstructionRow) -> None:
     given, _ = inputs(row)
     with pytest.raises(EvaluationError, match=reason):
         run(mutated(program(row), change), given)
+
+
+@pytest.mark.parametrize("which", range(4), ids=["result", *"abc"])
+@pytest.mark.parametrize("by", [1, -1])
+def test_lines_at_another_distance_are_caught(which: int, by: int) -> None:
+    def change(s: ir.Instruction) -> ir.Instruction:
+        pitches = list(s.pitches)
+        pitches[which] = pitches[which] + const(by)
+        result, a, b, c = pitches
+        return replace(s, pitches=(result, a, b, c))
+
+    given, expected = inputs(TILE, 2, 1)
+    (result,) = run(program(TILE, 2, 1), given)
+    assert np.array_equal(result, expected)
+    with pytest.raises(EvaluationError, match=r"what the statement stands for|run past the end|which nothing wrote"):
+        run(mutated(program(TILE, 2, 1), change), given)
+
+
+LINES = "f = λ (a : 16.{width}.bf16) (b : 16.40.2.bf16) (c : 20.20.f32) . "
+
+
+@pytest.mark.parametrize(("width", "apart"), [(32, 32), (50, 50)])
+def test_lines_may_lie_apart(width: int, apart: int) -> None:
+    text = LINES.format(width=width) + (
+        "instr[amx.16x16x32.bf16](map (take 32) a, join (map transpose (map (take 16) b)), "
+        "take 16 (drop 3 (map (take 16) (map (drop 2) c))))"
+    )
+    term = read_text(text)["f"].elaborate()
+    translated = translate(term.term, term.parameters)
+    (statement,) = translated.kernels[0].body
+    assert isinstance(statement, ir.Instruction)
+    assert [str(pitch) for pitch in statement.pitches] == ["16", str(apart), "80", "20"]
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-8, 9, size).astype(np.float32) for size in ((16, width), (16, 40, 2), (20, 20)))
+    (result,) = run(translated, {"a": a, "b": b, "c": c})
+    expected = c[3:19, 2:18] + a[:, :32] @ b[:, :16].transpose(0, 2, 1).reshape(32, 16)
+    assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize("a", ["transpose (map (take 16) x)", "map (take 32) (gather ids y)"])
+def test_lines_must_be_whole_and_evenly_spaced(a: str) -> None:
+    text = f"""f = λ (x : 32.40.bf16) (y : 16.40.bf16) (ids : 16.idx[16]) (b : 16.16.2.bf16) (c : 16.16.f32) .
+        instr[amx.16x16x32.bf16]({a}, join (map transpose b), c)"""
+    term = read_text(text)["f"].elaborate()
+    with pytest.raises(Rejected, match=r"operand a of .* does not lie in memory as in its registers"):
+        translate(term.term, term.parameters)
 
 
 def test_the_last_operand_must_end_inside() -> None:

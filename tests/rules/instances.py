@@ -51,6 +51,9 @@ HINTS: dict[tuple[str, str], Callable[[Instance], Want]] = {
     ("stage-transposed", "xs"): lambda i: Want(dims=3),
     ("stage-element-transposed", "xs"): lambda i: Want(dims=3),
     ("copy-third", "X"): lambda i: Want(dims=3),
+    ("interleaved", "X"): lambda i: Want(
+        type=Array(i.terms.size(), Array(i.terms.size(), Array(i.bindings["n"] * i.terms.size(), i.terms.scalar)))
+    ),
     ("zip-join", "Y"): lambda i: Want(type=i.bindings["X"].type),
     ("separate-convolution", "u"): lambda i: Want(dims=1, element=i.terms.scalar),
     ("separate-convolution", "v"): lambda i: Want(dims=1, element=i.terms.scalar),

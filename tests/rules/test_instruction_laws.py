@@ -29,11 +29,23 @@ def shuffled(rng: random.Random, operation: Callable[[Term, Term], Term], a: Ter
     return operation(a, b) if rng.random() < 0.5 else operation(b, a)
 
 
-def dots(row: InstructionRow, rng: random.Random, k: int | None = None, n: int | None = None) -> Term:
-    """A map that means what a row does, its parts in any order."""
-    k, n = k or row.shape[2], n or row.shape[1]
+def dots(
+    row: InstructionRow, rng: random.Random, k: int | None = None, n: int | None = None, m: int | None = None
+) -> Term:
+    """A map (of maps, where the row computes several rows) that means what a row does, its parts in any order."""
+    m, n, k = m or row.shape[0], n or row.shape[1], k or row.shape[2]
     a, b, c = row.scalars
-    shared, own, sums = param("a", Array(k, a)), param("b", Array(n, Array(k, b))), param("c", Array(n, c))
+    own = param("b", Array(n, Array(k, b)))
+    if m == 1:
+        return _sums(row, rng, param("a", Array(k, a)), own, param("c", Array(n, c)))
+    rows, sums = param("a", Array(m, Array(k, a))), param("c", Array(m, Array(n, c)))
+    first = rng.randrange(2)
+    arrays = (sums, rows) if first == 0 else (rows, sums)
+    return map_(lambda r: _sums(row, rng, proj(1 - first, r), own, proj(first, r)), zip_(*arrays))
+
+
+def _sums(row: InstructionRow, rng: random.Random, shared: Term, own: Term, sums: Term) -> Term:
+    c = row.scalars[2]
     first, swapped = rng.randrange(2), rng.random() < 0.5
     arrays = (sums, own) if first == 0 else (own, sums)
 
@@ -89,8 +101,11 @@ def test_products(row: InstructionRow) -> None:
 @pytest.mark.parametrize("row", DOTS, ids=lambda row: row.name)
 def test_other_shapes_and_types_are_refused(row: InstructionRow) -> None:
     rng = random.Random(1)
-    _, n, k = row.shape
-    for wrong in (dots(row, rng, k=k + 1), dots(row, rng, k=2 * k), dots(row, rng, n=2 * n), dots(row, rng, n=n - 1)):
+    m, n, k = row.shape
+    wrongs = [dots(row, rng, k=k + 1), dots(row, rng, k=2 * k), dots(row, rng, n=2 * n), dots(row, rng, n=n - 1)]
+    if m > 1:
+        wrongs += [dots(row, rng, m=m - 1), dots(row, rng, m=2 * m), dots(row, rng, m=1)]
+    for wrong in wrongs:
         assert use_instruction(row.name).explain(wrong) is not None
     right = dots(row, rng)
     for other in DOTS:
@@ -126,7 +141,10 @@ def test_sums_of_other_things_are_refused() -> None:
 def test_rounding_needs_the_policy() -> None:
     exact = Context(policy="exact")
     rng = random.Random(2)
-    for name, fires_ in (("avx512.dot.16x2.bf16", False), ("avx512.dot.16x4.u8i8", True)):
+    for name, fires_ in (
+        ("avx512.dot.16x2.bf16", False), ("avx512.dot.16x4.u8i8", True),
+        ("amx.16x16x32.bf16", False), ("amx.16x16x64.i8", True),
+    ):  # fmt: skip
         result = use_instruction(name).run(dots(instruction(name), rng), exact)
         assert isinstance(result, Failure) is not fires_
 

@@ -74,6 +74,34 @@ def test_the_inner_loop_is_loads_and_instructions(name: str, instruction_: str) 
 
 
 @ON_X86
+def test_tiles_stay_in_their_registers() -> None:
+    """In the loop: a load for each tile of a, one for that of b, and the instructions; sums go to memory after it."""
+    text = CpuTarget(1).assembly(program(by_name("amx.16x16x32.bf16"), 64))
+    loop = re.search(r"^\.LBB0_1:\n(.*?)^\tj\w+\t\.LBB0_1$", text, re.MULTILINE | re.DOTALL)
+    assert loop is not None, text
+    tiles = [line.split()[0] for line in loop[1].splitlines() if "%tmm" in line]
+    assert sorted(tiles) == ["tdpbf16ps"] * 3 + ["tileloadd"] * 4
+    assert text.count("ldtilecfg") == text.count("tilerelease") == 1
+
+
+@EACH_ROW
+@pytest.mark.parametrize("steps", [1, 2])
+def test_few_steps_on_the_cpu(row: InstructionRow, steps: int) -> None:
+    """One step is no loop: what is summed goes to memory after each instruction."""
+    arguments, expected = values(row, steps, 5)
+    term = tile(row, steps, 5)
+    assert np.array_equal(CpuTarget(1).compile(translate(term.term, term.parameters))(*arguments), expected)
+
+
+@ON_X86
+def test_more_tiles_than_registers() -> None:
+    row = by_name("amx.16x16x64.i8")
+    arguments, expected = values(row, 3, 9)
+    term = tile(row, 3, 9)
+    assert np.array_equal(CpuTarget(1).compile(translate(term.term, term.parameters))(*arguments), expected)
+
+
+@ON_X86
 def test_subnormal_products_of_bf16_may_be_zero() -> None:
     """The one law that the instruction does not keep: it takes subnormal numbers for zeros."""
     row = by_name("avx512.dot.16x2.bf16")

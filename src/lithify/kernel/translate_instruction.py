@@ -32,7 +32,7 @@ def _write(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> Non
     assert isinstance(row, InstructionRow)
     _check_device(tr, t, row)
     values = [tr.evaluated(a, env) for a in t.args]
-    operands = [_place(tr, t, f"operand {name}", k, value) for k, (name, value) in enumerate(zip(_NAMES, values))]
+    operands = [_place(tr, t, f"operand {_NAMES[k]}", k, value) for k, value in enumerate(values)]
     (a, p), (b, q), (c, r) = operands
     result, pitch = _place(tr, t, "the result", 2, acceptor.read())
     body, inner = row.definition, env

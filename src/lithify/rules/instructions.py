@@ -45,20 +45,29 @@ _DOTS = """λ (a : 2.bf16) (b : 16.2.bf16) (c : 16.f32).
     "-> join (instr[row] (split k xs) (T bs) (split n cs))",
     kinds="map",
     parameters="row",
-    when=["the row multiplies 1 x k by k x n", "k == length xs", "n == length cs", "scalar types are the row's"],
+    when=["the row multiplies m x k by k x n", "k == length xs", "n == length cs", "scalar types are the row's"],
     examples=[Example(_DOTS, ("avx512.dot.16x2.bf16",))],
     law="""What the row means: n sums of k products, the first factors the same for all. Rows with k = 1 do one product
-    each. Integers are exact; the order in which a floating point sum is rounded is the instruction's.""",
+    each. Where m > 1, this stands in a map over m rows: map (λr. map (λs. ..) (zip r.0 bs)) (zip cs as), with r.1 for
+    xs. Integers are exact; the order in which a floating point sum is rounded is the instruction's.""",
 )
 def use_instruction(term: Term, context: Context, row: str) -> Term | None:
     """The products may stand in any order, and are converted as the row's types say."""
     if context.policy == "exact" and instruction(row).scalars[2].is_float:
         raise Refused("sums round in an order of the instruction's own, and the policy is exact")
     chosen = instruction(row)
-    m, n, k = chosen.shape
-    function, xs = term.args
-    if term["level"] is not None or m != 1 or chosen.lanes != 1 or xs.kind != "zip" or len(xs.args) != 2:
+    if term["level"] is not None or chosen.lanes != 1 or not _is_pairs(term.args[1]):
         return None
+    return _row_of_sums(term, chosen) if chosen.shape[0] == 1 else _rows_of_sums(term, chosen)
+
+
+def _is_pairs(xs: Term) -> bool:
+    return xs.kind == "zip" and len(xs.args) == 2
+
+
+def _row_of_sums(term: Term, chosen: InstructionRow) -> Term | None:
+    _, n, k = chosen.shape
+    function, xs = term.args
     for sums in (0, 1):
         cs, bs = xs.args[sums], xs.args[1 - sums]
         found = _dots(function.args[0], sums, chosen) if k > 1 else _products(function.args[0], sums, chosen)
@@ -66,10 +75,29 @@ def use_instruction(term: Term, context: Context, row: str) -> Term | None:
             continue
         matrix = split(k, found) if k > 1 else array_literal(array_literal(found))
         columns = transpose(bs) if k > 1 else split(n, bs)
-        if (matrix.type, columns.type) != chosen.types[:2]:
-            raise Refused(f"{row} takes {chosen.types[0]} and {chosen.types[1]}, not {matrix.type} and {columns.type}")
-        return join(instr(chosen, matrix, columns, split(n, cs)))
+        return join(_instruction(chosen, matrix, columns, split(n, cs)))
     return None
+
+
+def _rows_of_sums(term: Term, chosen: InstructionRow) -> Term | None:
+    n = chosen.shape[1]
+    (function, rows), inner = term.args, term.args[0].args[0]
+    if inner.kind != "map" or inner["level"] is not None or not _is_pairs(inner.args[1]):
+        return None
+    row = bound(0, function.attrs[0])
+    for sums, own in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        cs, bs = inner.args[1].args[sums], inner.args[1].args[1 - sums]
+        if cs is not proj(own, row) or mentions(bs, 0) or not _is_array(cs.type, n, chosen.scalars[2]):
+            continue
+        if _dots(inner.args[0].args[0], sums, chosen) is proj(1 - own, row) and rows.args[own].type == chosen.types[2]:
+            return _instruction(chosen, rows.args[1 - own], transpose(shift(bs, -1)), rows.args[own])
+    return None
+
+
+def _instruction(row: InstructionRow, a: Term, b: Term, c: Term) -> Term:
+    if (a.type, b.type) != row.types[:2]:
+        raise Refused(f"{row.name} takes {row.types[0]} and {row.types[1]}, not {a.type} and {b.type}")
+    return instr(row, a, b, c)
 
 
 def _is_array(type_: Type, n: int, element: Scalar) -> bool:

@@ -210,6 +210,14 @@ transpose_map_join = rule(
     law="Columns of rows that are joined from blocks.",
 )
 
+interleaved = rule(
+    "interleaved",
+    "X -> map (λB. map join (T B)) (map (λB. T (map (split n) B)) X)",
+    parameters="n",
+    examples=[Example("λ (X : 3.4.6.f32). map (map (reduce (+) 0)) X", (2,))],
+    law="Rows of matrices in groups of n, of which those of all rows come before the next ones, and back.",
+)
+
 transpose_take = rule(
     "transpose-take",
     "T (take n X) -> map (take n) (T X)",

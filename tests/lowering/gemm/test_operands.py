@@ -30,6 +30,7 @@ def model(*flags: str) -> DeviceModel:
 
 
 DOTS = model("avx512_bf16", "avx512_vnni")
+TILES = model("avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
 PLAIN = model()
 PROGRAMS = {"bf16": "matmulF32", "f16": "matmulF32", "i8": "matmulI32", "complex64": "matmul"}
 
@@ -83,6 +84,18 @@ def test_every_step(scalar: str, device: DeviceModel, sizes: tuple[int, int, int
     assert ("avx512.dot" in text) is (device is DOTS and scalar in ("bf16", "i8"))
 
 
+@pytest.mark.parametrize("scalar", ["bf16", "i8"])
+@pytest.mark.parametrize("sizes", [(5, 18, 8), (17, 17, 35), (32, 16, 64)], ids=str)
+def test_every_step_in_tiles(scalar: str, sizes: tuple[int, int, int]) -> None:
+    assert "amx.16x16x" in check(scalar, TILES, sizes)
+
+
+@pytest.mark.parametrize("scalar", ["bf16", "i8"])
+@pytest.mark.parametrize(("left", "right"), [("transpose a", "b"), ("a", "transpose b")])
+def test_transposed_in_tiles(scalar: str, left: str, right: str) -> None:
+    assert "amx.16x16x" in check(scalar, TILES, (17, 16, 32), left=left, right=right)
+
+
 @pytest.mark.parametrize("scalar", PROGRAMS)
 @pytest.mark.parametrize(
     ("left", "right"), [("transpose a", "b"), ("a", "transpose b"), ("transpose a", "transpose b")]
@@ -108,6 +121,18 @@ def test_other_choices(scalar: str, parameters: str) -> None:
     check(scalar, DOTS, (5, 18, 9) if "kPerBlock" in parameters else (5, 18, 8), parameters)
 
 
+@pytest.mark.parametrize(
+    ("scalar", "parameters"),
+    [
+        ("bf16", "mPerThread=16,nPerThread=64,mPerBlock=48,nPerBlock=64,outer=m"),
+        ("bf16", "mPerThread=64,nPerThread=16,mPerBlock=64,nPerBlock=32,packA=thread,outer=n"),
+        ("i8", "mPerThread=16,nPerThread=16,mPerBlock=16,nPerBlock=16,packA=heap,packB=heap"),
+    ],
+)
+def test_other_tiles(scalar: str, parameters: str) -> None:
+    assert "amx.16x16x" in check(scalar, TILES, (48, 17, 32), parameters)
+
+
 def test_which_dot_products_there_are() -> None:
     def names(scalar: str, device: DeviceModel) -> list[str]:
         found = recognise(product(scalar, 5, 18, 8).term)
@@ -115,6 +140,8 @@ def test_which_dot_products_there_are() -> None:
         return [row.name for row in dot_products(found[1], device)]
 
     assert names("bf16", DOTS) == ["avx512.dot.16x2.bf16"]
+    assert names("bf16", TILES) == ["amx.16x16x32.bf16", "avx512.dot.16x2.bf16"]
+    assert names("i8", TILES) == ["amx.16x16x64.i8", "avx512.dot.16x4.i8u8", "avx512.dot.16x4.u8i8"]
     assert names("i8", DOTS) == ["avx512.dot.16x4.i8u8", "avx512.dot.16x4.u8i8"]
     assert names("f16", DOTS) == names("bf16", PLAIN) == names("i8", PLAIN) == names("complex64", DOTS) == []
 
@@ -139,6 +166,33 @@ def test_what_must_be_packed(scalar: str, parameters: str, reason: str) -> None:
     )
     assert against is not None
     assert re.search(reason, against), against
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ("packA=none", "packA=none: amx.16x16x32.bf16 takes it in groups"),
+        ("mPerThread=8,mPerBlock=8", "mPerThread=8 is not a multiple of amx.16x16x32.bf16's 16"),
+        ("mPerThread=64,mPerBlock=64,nPerThread=32,nPerBlock=32", "registers: 8 tiles of 4"),
+        ("mPerThread=64,mPerBlock=64,nPerThread=16,nPerBlock=16,instruction=none", "registers: 64 x 1"),
+    ],
+)
+def test_what_is_against_tiles(parameters: str, reason: str) -> None:
+    found = recognise(product("bf16", 40, 33, 70).term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    assert space.against(space.default) is None
+    assert reason in str(space.against(space.default.updated(**dict(Parameters.parse(parameters)))))
+
+
+def test_rows_left_over_are_packed() -> None:
+    found = recognise(product("bf16", 40, 33, 64).term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    against = space.against(space.default.updated(packA="none"))
+    assert "whole tiles, and there are rows left over" in str(against)
 
 
 def test_more_than_a_conversion_is_no_dot_product() -> None:

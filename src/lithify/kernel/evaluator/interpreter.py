@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithify.arith import Variable
+from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.kernel.evaluator.accesses import Accesses
 from lithify.kernel.evaluator.active import Active, Integers, Number, as_array
@@ -14,7 +14,6 @@ from lithify.kernel.evaluator.memory import Storage
 from lithify.kernel.evaluator.races import ATOMIC, LARGEST_LOG, WRITE
 from lithify.kernel.evaluator.reports import first
 from lithify.lang.levels import LevelKind
-from lithify.machine import InstructionRow
 
 MOST_THREADS = 1 << 16  # executors, and private elements of all of them, that run together
 MOST_PRIVATE = 1 << 22

@@ -26,6 +26,7 @@ from lithify.lowering.gemm.register import (
     split,
     staged,
     staged_across,
+    staged_interleaved,
     step_of,
 )
 from lithify.lowering.needs import has_work
@@ -88,7 +89,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     row, column = f"{blocks.rows}.tile", f"{blocks.columns}.tile"
     row_of_table = chosen(parameters)
     if row_of_table is not None:
-        derivation.apply(instructions(blocks.reduction, column, row_of_table))
+        derivation.apply(instructions(blocks.reduction, row, column, row_of_table))
     derivation.apply(accumulated(blocks.reduction, row, column, PRIVATE, VEC))
     for depth, loop in enumerate([*blocks.around, *blocks.tiles]):
         derivation.apply(at(loop, map_level(SEQ if depth else place.level)))
@@ -161,6 +162,8 @@ def _pack(
         if across and not has_work(product.operands[1]):
             shape = parameters.number("kPerBlock"), parameters.number("nPerThread")
             derivation.apply(staged_across(blocks.reduction, operand, memory, shape, lanes))
+        elif name == "packB" and prepared.interleaved:
+            derivation.apply(staged_interleaved(blocks.reduction, operand, memory, prepared.interleaved, VEC))
         else:
             derivation.apply(staged(blocks.reduction, operand, memory, (*levels, *prepared.group)))
         on_heap = memory is HEAP

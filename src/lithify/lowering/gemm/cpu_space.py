@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lithify.lang.scalars import SCALARS
-from lithify.lowering.gemm.operands import dot_products, unpacked, wants_packing
+from lithify.lowering.gemm.operands import chosen, dot_products, unpacked, wants_packing
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
-from lithify.machine import DeviceModel
+from lithify.machine import DeviceModel, InstructionRow
+from lithify.machine import instruction as instruction_of
 
 # Vectors side by side in a register tile: a power of two, so that they are one loop over lanes.
 _VECTORS = (1, 2, 4)
 # Rows of a register tile that are tried.
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
+# And where tile registers hold the results: there are eight, half of them for what is multiplied.
+_ROWS_OF_TILES = (16, 32, 64)
+_TILES_OF_RESULTS = 4
 # Terms of the sum that a block adds up where nothing was measured; fewer where the elements of the left operand that
 # the terms take lie pages apart: they share a few lines of the first cache.
 _SUM, _SUM_OF_ONE_SET, _PAGE = 1024, 256, 4096
@@ -76,7 +80,10 @@ def space(problem: Problem, model: DeviceModel) -> Space:
     machine, sizes = _Machine.of(problem, model), problem.sizes
     rows = [r for r in _ROWS if r < 2 * sizes["m"]]
     columns = [c for v in _VECTORS if (c := v * machine.lanes) < 2 * sizes["n"]] or [machine.lanes]
-    instructions = (*[row.name for row in dot_products(problem, model)], "none")
+    found = dot_products(problem, model)
+    instructions = (*[row.name for row in found], "none")
+    if any(row.line for row in found):
+        rows = sorted({*rows, *[r for r in _ROWS_OF_TILES if r < 2 * sizes["m"]]})
     choices: dict[str, tuple[Value, ...]] = {
         "outer": ("m", "n"),
         "parallel": ("all", "batch") if sizes["g"] > 1 else ("outer",),
@@ -115,14 +122,30 @@ def _against(p: Parameters, k: int, machine: _Machine) -> str | None:
     inner = "B" if p["outer"] == "m" else "A"
     if p["parallel"] == "all" and p[f"pack{inner}"] == "heap":
         return f"pack{inner}=heap: what is packed for all blocks would be packed once for each, parallel=all"
-    rows, vectors = p.number("mPerThread"), -(-p.number("nPerThread") // machine.lanes)
-    needed = rows * vectors + vectors + 1
-    if needed > machine.registers:
-        return f"registers: {rows} x {vectors} + {vectors} + 1 = {needed} vectors of {machine.registers}"
+    too_many = _registers(p, machine)
+    if too_many:
+        return too_many
     for dim in "mn":
         block, tile = p.number(f"{dim}PerBlock"), p.number(f"{dim}PerThread")
         if block % tile:
             return f"{dim}PerThread={tile} does not divide {dim}PerBlock={block}"
+    return None
+
+
+def _registers(p: Parameters, machine: _Machine) -> str | None:
+    """Why a set of parameters is invalid: the register tile."""
+    rows, columns, row = p.number("mPerThread"), p.number("nPerThread"), chosen(p)
+    if row is not None and row.line:
+        m, n, _ = row.shape
+        for dim, size, of_tile in (("m", rows, m), ("n", columns, n)):
+            if size % of_tile:
+                return f"{dim}PerThread={size} is not a multiple of {row.name}'s {of_tile}"
+        needed = rows // m * (columns // n)
+        return f"registers: {needed} tiles of {_TILES_OF_RESULTS}" if needed > _TILES_OF_RESULTS else None
+    vectors = -(-columns // machine.lanes)
+    needed = rows * vectors + vectors + 1
+    if needed > machine.registers:
+        return f"registers: {rows} x {vectors} + {vectors} + 1 = {needed} vectors of {machine.registers}"
     return None
 
 
@@ -167,7 +190,13 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
     stored = SCALARS[problem.scalars["acc" if instruction == "none" else "b"]].bytes
     sizes = problem.sizes
     once = sizes["m"] <= _once(machine) and sizes["n"] * sizes["k"] * stored > machine.second_cache // 2
-    rows, columns = _register_tile(sizes["m"], sizes["n"], sizes["k"], machine, widest=once)
+    row = None if instruction == "none" else instruction_of(instruction)
+    if row is not None and row.line:
+        rows, columns = _tiles(sizes["m"], sizes["n"], row)
+    else:
+        rows, columns = _register_tile(sizes["m"], sizes["n"], sizes["k"], machine, widest=once)
+    if row is not None and sizes["m"] % rows and row.line:
+        pack_a = True
     by_batch = sizes["g"] >= 2 * machine.threads
     wide = not by_batch and sizes["n"] >= 2 * machine.threads * columns
     if pack_a or pack_b:
@@ -253,8 +282,23 @@ def _packed(
     most = max(columns, machine.second_cache // 2 // (k * stored))
     n_block = _share(n, columns, 4 * machine.threads, most)
     straight = _along_rows(problem, "B") and not pack_b
+    m_block = _share(m, rows, 1, max(rows, machine.second_cache // 4 // (k * stored)))
     for_all = "heap" if problem.sizes["g"] == 1 else "thread"
-    return _Blocks("n", _up(m, rows), n_block, k, for_all if pack_a else "none", "none" if straight else "thread")
+    return _Blocks("n", m_block, n_block, k, for_all if pack_a else "none", "none" if straight else "thread")
+
+
+def _tiles(m: int, n: int, row: InstructionRow) -> tuple[int, int]:
+    """Rows and columns of the results that tile registers hold at a time: least work, then fewest loads of factors."""
+    of_m, of_n, _ = row.shape
+    shapes = [(r, c) for r in (1, 2, 4) for c in (1, 2, 4) if r * c <= _TILES_OF_RESULTS]
+
+    def cost(shape: tuple[int, int]) -> tuple[int, float]:
+        r, c = shape
+        count = -(-m // (r * of_m)) * -(-n // (c * of_n))
+        return count * r * c, count * (r + c)
+
+    r, c = min(shapes, key=cost)
+    return r * of_m, c * of_n
 
 
 def _register_tile(m: int, n: int, k: int, machine: _Machine, *, widest: bool) -> tuple[int, int]:

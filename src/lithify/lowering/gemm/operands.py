@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lithify.lang.levels import HEAP, UNROLL, Level
+from lithify.lang.levels import HEAP, UNROLL, VEC, Level
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains, subterms
 from lithify.lowering.gemm.problem import Product, is_conversion, normal_form, product_in, sums_products
@@ -20,7 +20,8 @@ from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, l
 from lithify.rules.algorithmic import let_atom, split_join_zip
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
 from lithify.rules.instructions import offset_signed, planar_sum, reduce_operand_fission, use_instruction
-from lithify.rules.layout import pad_fill_zip, reduce_split_zip, transpose_map_map
+from lithify.rules.interchange import map_map_shared
+from lithify.rules.layout import layout_out, pad_fill_zip, reduce_split_zip, transpose_map_map
 from lithify.rules.memory import hoist, hoist_expanded, store_reduce
 from lithify.rules.parallel import map_level
 from lithify.rules.reduction import split_reduce_any
@@ -35,13 +36,15 @@ class Prepared:
     """A product whose operands are as they will be multiplied.
 
     `reduction` is the loop whose steps add products of tiles, `epilogue` says that there is work on its results, and
-    `group` the levels that packing needs for the terms of a step. `apart` are the components of the pairs of which
-    packing makes something: see `made_apart`.
+    `group` the levels that packing needs for the terms of a step. `interleaved`: so many terms of each column follow
+    one another where the right operand is packed, then those of the next column; 0: all terms of a step do. `apart`
+    are the components of the pairs of which packing makes something: see `made_apart`.
     """
 
     reduction: str
     epilogue: bool
     group: tuple[Level, ...] = ()
+    interleaved: int = 0
     apart: tuple[int, ...] = ()
 
     @property
@@ -63,7 +66,9 @@ def dot_products(problem: Problem, model: DeviceModel) -> tuple[InstructionRow, 
         return ()
     signed = scalars == ("i8", "i8", "i32")
     rows = [row for row in rows_for(model) if row.shape[2] > 1 and row.lanes == 1]
-    found = [row for row in rows if row.operands == scalars or (signed and row.operands in OFFSET)]
+    found = [
+        row for row in rows if row.operands == scalars or (signed and row.operands in OFFSET and row.shape[0] == 1)
+    ]
     return tuple(sorted(found, key=lambda row: (-row.operations, OFFSET.get(row.operands) == "a")))
 
 
@@ -98,6 +103,9 @@ def unpacked(parameters: Parameters, problem: Problem) -> str | None:
         if wanted and parameters[f"pack{operand}"] == NONE:
             why = "its elements would be converted at every use" if name == NONE else f"{name} takes it in groups"
             return f"pack{operand}=none: {why}"
+    in_tiles = name != NONE and instruction(name).shape[0] > 1
+    if in_tiles and parameters["packA"] == NONE and problem.sizes["m"] % parameters.number("mPerThread"):
+        return f"packA=none: {name} takes whole tiles, and there are rows left over"
     return None
 
 
@@ -145,7 +153,9 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
         epilogue = True
     derivation.apply(at(loop_of(k, "reduce"), split_reduce_any(row.shape[2])))
     derivation.apply(try_(topdown(pad_fill_zip)) >> at(loop_of(f"{k}.block", "reduce"), reduce_split_zip))
-    return Prepared(f"{k}.block", epilogue, group=(UNROLL,))
+    if row.shape[0] == 1:
+        return Prepared(f"{k}.block", epilogue, group=(UNROLL,))
+    return Prepared(f"{k}.block", epilogue, group=(VEC,), interleaved=row.scalars[2].bytes // row.scalars[1].bytes)
 
 
 def made_apart(k: str, components: tuple[int, ...]) -> Strategy:
@@ -186,14 +196,15 @@ def _sums_before(derivation: Derivation, product: Product, name: str) -> None:
 # ---- in the register tile ------------------------------------------------------------------------------------------
 
 
-def instructions(k: str, columns: str, row: InstructionRow) -> Strategy:
-    """The sums of a row of the register tile by instructions, as many columns at a time as one computes."""
-    vectors = split_join_zip(row.shape[1]) >> NARROW
-    strategy = at(
-        loop_of(k, "reduce"),
-        at(columns, vectors)
-        >> at(f"{columns}.tile", use_instruction(row.name))
-        >> at(f"{columns}.block", map_level(UNROLL)),
-    )
-    strategy.name = f"instructions({k}, {columns}, {row.name})"
+def instructions(k: str, rows: str, columns: str, row: InstructionRow) -> Strategy:
+    """The sums of the register tile by instructions, as many rows and columns at a time as one computes."""
+    m, n, _ = row.shape
+    innermost = f"{columns}.tile" if m == 1 else f"{rows}.tile"
+    steps = [at(columns, split_join_zip(n)) >> NARROW, at(innermost, use_instruction(row.name))]
+    if m > 1:
+        inside = try_(at(innermost, layout_out)) >> at(innermost, map_map_shared) >> NARROW
+        steps = [at(rows, split_join_zip(m)) >> NARROW, steps[0], inside, steps[1]]
+    levels = [try_(at(f"{loop}.block", map_level(UNROLL))) for loop in (rows, columns)]
+    strategy = at(loop_of(k, "reduce"), seq(*steps, *levels))
+    strategy.name = f"instructions({k}, {rows}, {columns}, {row.name})"
     return strategy

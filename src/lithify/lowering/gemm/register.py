@@ -16,7 +16,7 @@ from lithify.rules.algorithmic import (
 )
 from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_unread
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
-from lithify.rules.layout import VIEW_RULES, layout_out, pad_fill_zip, reduce_split_zip
+from lithify.rules.layout import VIEW_RULES, interleaved, layout_out, pad_fill_zip, reduce_split_zip
 from lithify.rules.lowering import to_memory
 from lithify.rules.matrix import block_reduction
 from lithify.rules.memory import accumulate, accumulate_read, copy_to
@@ -100,6 +100,12 @@ def step_of(reduction: str, strategy: Strategy) -> Strategy:
 def staged(reduction: str, operand: int, memory: Memory, levels: tuple[Level, ...]) -> Strategy:
     """An operand of the reduction (0: what the pairs hold first) is read from a copy in a memory."""
     return at(loop_of(reduction, "reduce"), at((2, operand), copy_to(memory, levels)))
+
+
+def staged_interleaved(reduction: str, operand: int, memory: Memory, group: int, lanes: Level) -> Strategy:
+    """`staged` for an operand of which groups of a step's terms are wanted side by side for all columns."""
+    copied = interleaved(group) >> at((1,), copy_to(memory, (SEQ, SEQ, lanes, UNROLL)))
+    return at(loop_of(reduction, "reduce"), at((2, operand), copied))
 
 
 def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int, int], lanes: int) -> Strategy:

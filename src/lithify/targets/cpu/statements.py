@@ -81,7 +81,7 @@ class StatementEmitter(Emitter):
             self.statements(loop.body)
 
         kept = accumulated(loop)
-        if kept and self.tiles is None and loop.body[0].row in rows_for(host()):
+        if kept and self.tiles is None:
             with self._tile_registers() as tiles:
                 tiles.keep(kept)
                 self.counted(loop.variable, loop.extent, body)

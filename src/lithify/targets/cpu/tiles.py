@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lithify.arith import Expr
 from lithify.kernel import ir
-from lithify.machine import InstructionRow
+from lithify.machine import InstructionRow, host, rows_for
 from lithify.machine.instructions import TILE
 from lithify.targets.cpu.expressions import Emitter
 
@@ -34,8 +34,8 @@ class Tile:
 
 
 def is_tile_instruction(statement: ir.Statement) -> bool:
-    """Is it an instruction whose operands are in tile registers on a CPU?"""
-    if not isinstance(statement, ir.Instruction):
+    """Is it an instruction of this machine whose operands are in tile registers?"""
+    if not isinstance(statement, ir.Instruction) or statement.row not in rows_for(host()):
         return False
     operation = statement.row.operation_on("cpu")
     return operation is not None and all(type_ == TILE for _, type_ in operation.operands)
