@@ -11,7 +11,7 @@ import pytest
 from lithify.evaluate import evaluate
 from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
-from lithify.lang.module import Elaborated, read_file
+from lithify.lang.module import Elaborated, read_file, read_text
 from lithify.lang.scalars import f32
 from lithify.lang.types import Type, array
 from lithify.lowering import Lowered, lower
@@ -39,6 +39,9 @@ COPIES: list[tuple[str, tuple[int, ...]]] = [
     ("transpose2D", (17, 200)),
     ("channelsLast", (2, 33, 4, 18)),
     ("reverseDims", (2, 33, 4, 18)),
+    ("reverseDims", (33, 3, 4, 18)),
+    ("channelsLast", (2, 17, 3, 33)),
+    ("swapMiddle", (2, 3, 4, 40)),
 ]
 
 
@@ -89,3 +92,28 @@ def test_a_transpose_goes_through_padded_local_memory() -> None:
     (kernel,) = translate(lowered.term, program.parameters, device=H200_OPENCL).kernels
     (tile,) = kernel.scratch
     assert [size.constant for size in tile.shape] == [32, 33]
+
+
+NESTS: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
+    ("more", ((7, 16),)),
+    ("more3", ((3, 2, 8),)),
+    ("more4", ((3, 2, 2, 4),)),
+    ("more4", ((3, 2, 4, 5),)),
+    ("outer", ((6, 12), (6,), (12,))),
+    ("normed", ((3, 7),)),
+]
+_OWN = read_text("""
+more = λ a . map (map (λ x . x + 1)) a
+more3 = λ a . map (map (map (λ x . x + 1))) a
+more4 = λ a . map (map (map (map (λ x . x + 1)))) a
+outer = λ a xs ys . map (λ (row, x) . map (λ (y, z) . x * y + z) (zip ys row)) (zip a xs)
+normed = λ a . map (λ row . let s = reduce (+) 0 row in map (λ x . x / s) row) a
+""")
+
+
+@pytest.mark.parametrize(("name", "shapes"), NESTS, ids=str)
+def test_nests(
+    opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str, shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    monkeypatch.setattr(strategist, "WORTH_VECTORS", 2)
+    _check(_OWN[name].elaborate([array(*shape, f32) for shape in shapes]), shapes, opencl_device)

@@ -10,7 +10,7 @@ import pytest
 from lithify.lang.build import join, let, map_, proj, reduce_, scan, take, to, transpose, tuple_, zip_
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ
 from lithify.lang.term import Term, apply
-from lithify.lang.types import Array, Tuple, shape_of
+from lithify.lang.types import Array, Tuple, Type, shape_of
 from lithify.rewrite import Context, Failure, Rule, difference
 from lithify.rewrite.rule import Code
 from lithify.rules import all_rules, family_of
@@ -159,6 +159,13 @@ def _accumulator_layout(t: Terms) -> Term:
     return reduce_(lambda a, x: combine(a, laid_out(x), dims), start, xs, name="k")
 
 
+def _copied(t: Terms) -> Term:
+    type_: Type = t.atom
+    for _ in range(t.rng.randrange(2, 4)):
+        type_ = Array(2 * t.rng.randrange(1, 3), type_)
+    return t.term(type_)
+
+
 MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "map-fission": (_fission, ()),
     "epilogue-fission": (_epilogue, ()),
@@ -174,6 +181,7 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "by-components": (_by_components, ()),
     "double-buffer-components": (_double_buffer, (PRIVATE,)),
     "hoist-reduction": (_hoist_reduction, ()),
+    "copy-joined": (_copied, (2, SEQ, 2)),
 }
 
 

@@ -75,3 +75,14 @@ def test_indices_in_registers_that_lanes_read(opencl_device: Any, count: int) ->
     xs = np.arange(10, 14, dtype=np.int32)
     for name in ("opencl", "cpu"):
         np.testing.assert_array_equal(program.on(name)(xs), xs[ids])
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (3, 700), (2, 128)], ids=str)
+def test_a_register_that_some_lanes_read(opencl_device: Any, shape: tuple[int, int]) -> None:
+    """The mean, one for all lanes, behind the guard of those that have an element."""
+    text = """variance (rows : n.m.f32) = rows |> map (λ row .
+        let mean = reduce (+) 0 row / m in
+        reduce (+) 0 (map (λ x . (x - mean) * (x - mean)) row) / m)"""
+    program = lf.parse(text)["variance"].on("opencl").for_any_size()
+    rows = np.random.default_rng(4).random(shape, dtype=np.float32)
+    np.testing.assert_allclose(program(rows), rows.var(axis=1), rtol=1e-5)

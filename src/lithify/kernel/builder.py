@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from lithify.arith import Expr, Variable, as_variable, ceil_div, const, var
+from lithify.arith import Expr, Variable, as_variable, ceil_div, const, proves, var
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction
 from lithify.kernel.hardware import Hardware, check_nesting, missing_level, within_one_item
@@ -363,7 +363,7 @@ class Translator:
             scope.current = {**current, level: index}
             scope.repeating = repeating | index.variables()
             body(index)
-        elif size.constant is not None and extent.constant is not None and size.constant < extent.constant:
+        elif _is_part(size, extent):
             narrow = scope.aliases.get((level, size))
             if narrow is None:
                 narrow = scope.aliases[level, size] = var(str(level), size)
@@ -467,3 +467,10 @@ def index_value(index: Expr, scalar: Any = None) -> ir.Value:
 def as_size(index: Expr) -> Expr:
     """A size above all values of an index that has a numeric bound (else one that only i64 holds)."""
     return const(int(index.hi) + 1 if index.hi < 2**62 else 2**62)
+
+
+def _is_part(size: Expr, extent: Expr) -> bool:
+    """Are there hardware indices for all iterations, and others? (The longest loop of a kernel gives their number.)"""
+    if size.constant is not None and extent.constant is not None:
+        return size.constant < extent.constant
+    return proves(extent - size)

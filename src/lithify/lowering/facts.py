@@ -9,7 +9,7 @@ from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.needs import has_loops, has_work, is_lazy, is_scalar
-from lithify.lowering.work import body_of, elements, length_of, work
+from lithify.lowering.work import body_of, count, elements, length_of, work
 from lithify.machine import DeviceModel
 
 # Reductions of so many elements may be straight code.
@@ -115,6 +115,15 @@ def scalar_bits(type_: Type) -> set[int]:
     if isinstance(type_, Scalar):
         return {type_.bits}
     return {32} if isinstance(type_, Index) else set()
+
+
+def bytes_of(type_: Type) -> int:
+    """Bytes of a value of the type, as its scalars take them."""
+    if isinstance(type_, Array):
+        return count(type_.size) * bytes_of(type_.element)
+    if isinstance(type_, Tuple):
+        return sum(map(bytes_of, type_.items))
+    return type_.bytes if isinstance(type_, Scalar) else 4
 
 
 def fits_locally(model: DeviceModel, type_: Type, memory: Memory) -> bool:

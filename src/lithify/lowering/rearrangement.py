@@ -58,9 +58,7 @@ def tiles(program: Term, path: Path, width: int, level: Level) -> Strategy | Non
 def plane(program: Term, path: Path) -> tuple[list[Dimension], tuple[Dimension, Dimension]] | None:
     """The dimensions of the array at `path`, and those two along which a copy reads and writes neighbours; None where
     both are one."""
-    if not _has_constant_sizes(subterm(program, path).type):
-        return None
-    dimensions = _dimensions(program, path)
+    dimensions = dimensions_of(program, path)
     read = [d for d in dimensions if d.read == 1 and d.length > 1]
     written = [d for d in dimensions if d.written == 1 and d.length > 1]
     found = next(((r, w) for r in read for w in written if r not in written and w not in read), None)
@@ -99,9 +97,12 @@ def _has_constant_sizes(type_: Type) -> bool:
     return True
 
 
-def _dimensions(program: Term, path: Path) -> list[Dimension]:
-    """What the plainest copy at `path` does; empty where there is none (the program cannot be lowered plainly)."""
+def dimensions_of(program: Term, path: Path) -> list[Dimension]:
+    """What the plainest copy at `path` does; empty where there is none (the program cannot be lowered plainly), and
+    where sizes are not known."""
     xs = subterm(program, path)
+    if not _has_constant_sizes(xs.type):
+        return []
     lengths: list[int] = []
 
     def copied(t: Term) -> Term:

@@ -19,6 +19,12 @@ def count(size: Expr) -> int:
     return size.constant if size.constant is not None else SYMBOLIC_SIZE
 
 
+def size_of(t: Term) -> Expr:
+    """The length of an array term."""
+    assert isinstance(t.type, Array)
+    return t.type.size
+
+
 def length_of(t: Term) -> int:
     """The length of an array term, as a number."""
     assert isinstance(t.type, Array)

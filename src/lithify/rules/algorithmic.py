@@ -91,6 +91,7 @@ split_range = rule(
     "split-range",
     "map@a f xs -> concat (map@a.first f (take n xs)) (map@a.rest f (drop n xs))",
     parameters="n",
+    defaults={"first": "first", "rest": "rest"},
     when=["n >= 0", "n <= length xs"],
     examples=[Example("λ (xs : 8.f32). map (λx. x * 2) xs", (6,))],
     law="The first n elements apart from the rest: index-set splitting, which frees the larger part of conditions.",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from lithify.lang.build import let, proj, reduce_, to, tuple_
+from lithify.arith import Expr, proves_divisible
+from lithify.lang.build import join, let, map_, proj, reduce_, split, to, tuple_
 from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.patterns import PATTERNS
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply
-from lithify.lang.types import Tuple
+from lithify.lang.types import Array, Tuple
 from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
 from lithify.rules.holes import find, plug
@@ -74,6 +76,42 @@ copy_third = rule(
     examples=[Example("λ (A : 2.4.6.f32). reorder reverse A", (SEQ,))],
     law="A copy of three dimensions: a loop along the third, whose body copies the first two.",
 )
+
+
+@code_rule(
+    "copy-joined",
+    "X -> split (width X) (map[level] (λx. x) (join X))",
+    kinds=" ".join(PATTERNS),
+    parameters="count level",
+    defaults={"width": 1},
+    when=[
+        "the first count dimensions of X can be joined",
+        "width | the length of the last dimension, if that is joined",
+    ],
+    examples=[Example("λ (A : 2.4.6.f32). reorder reverse A", (3, SEQ, 3))],
+    law="A copy whose first dimensions are one loop; where these are all, of vectors of `width` elements.",
+)
+def copy_joined(term: Term, context: Context, count: int, level: Level, width: int) -> Term | None:
+    """The notation would need one rule for each number of dimensions."""
+    del context
+    widths: list[Expr] = []
+    xs = term
+    for _ in range(count - 1):
+        if not (isinstance(xs.type, Array) and isinstance(xs.type.element, Array)):
+            return None
+        widths.append(xs.type.element.size)
+        xs = join(xs)
+    assert isinstance(xs.type, Array)
+    if width == 1:
+        copy = map_(lambda x: x, xs, level)
+    elif isinstance(xs.type.element, Array) or not proves_divisible(xs.type.size, width):
+        return None
+    else:
+        copy = join(map_(lambda v: map_(lambda x: x, v, VEC), split(width, xs), level))
+    for size in reversed(widths):
+        copy = split(size, copy)
+    return copy
+
 
 copy_parts = rule(
     "copy-parts",
@@ -151,8 +189,8 @@ cut_borders = rule(
 
 one_item = rule(
     "one-item",
-    "map@a f xs -> join (map[level]@a (λx. let s = f x in map[item] (λy. y) (singleton s)) xs)",
-    parameters="level item",
+    "map@a f xs -> join (map[level]@a (λx. let s = f x in map[writer] (λy. y) (singleton s)) xs)",
+    parameters="level writer",
     when=["element f"],
     examples=[Example("λ (xs : 8.f32). map (λx. x * 2) xs", (GROUP, ITEM))],
     law="All items of a group compute the element, one of them writes it.",
@@ -160,9 +198,9 @@ one_item = rule(
 
 one_group = rule(
     "one-group",
-    """reduce@k f z xs -> nth 0 (join (map[level] (λx. let s = reduce@k f z x in map[item] (λy. y) (singleton s))
+    """reduce@k f z xs -> nth 0 (join (map[level] (λx. let s = reduce@k f z x in map[writer] (λy. y) (singleton s))
                                             (singleton xs)))""",
-    parameters="level item",
+    parameters="level writer",
     examples=[Example("λ (xs : 8.f32). reduce (+) 0 xs", (GROUP, ITEM))],
     law="A single group reduces everything, and one of its items writes the result.",
 )

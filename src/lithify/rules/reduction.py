@@ -7,7 +7,7 @@ no declared algebra.
 from __future__ import annotations
 
 from lithify.lang.index_functions import reverse
-from lithify.lang.levels import HEAP
+from lithify.lang.levels import HEAP, SEQ
 from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import Strategy, try_
 
@@ -21,6 +21,16 @@ partial_reduce = rule(
     examples=[Example("λ (xs : 7.f32). reduce (+) 0 xs", (4,))],
     law="""reduce f z = reduce f z . partialReduce n f e. Each block starts afresh with the neutral element; the last
     block is filled up with it.""",
+)
+
+reduce_columns = rule(
+    "reduce-columns",
+    f"reduce@k f z xs -> reduce@k f z (map@k.block (reduce@k.tile f e) (T (split n {_FILLED})))",
+    parameters="n",
+    when=["n >= 1", "associative f", "commutative f", "neutral e f"],
+    examples=[Example("λ (xs : 7.f32). reduce (+) 0 xs", (4,))],
+    law="""partial-reduce of columns: n partial results, of elements that lie n apart, for any length: the last row of n
+    is filled up with the neutral element.""",
 )
 
 blocked_reduce = rule(
@@ -203,4 +213,36 @@ scan_blocked = rule(
     when=["n | length xs", "associative f", "neutral e f"],
     examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (4,))],
     law="Scans of the blocks; the scan of their totals; and what came before it added to each block.",
+)
+
+pad_scan = rule(
+    "pad-scan",
+    f"scan@k f z xs -> take (length xs) (scan@k f z {_FILLED})",
+    parameters="n",
+    when=["n >= 1", "neutral e f"],
+    examples=[Example("λ (xs : 7.f32). scan (+) 0 xs", (4,))],
+    law="What comes behind the last element does not matter: the length is brought up to a multiple of n.",
+)
+
+scan_alone = rule(
+    "scan-alone",
+    "scan@k f z xs -> join (map[level] (λx. scan@k f z x) (singleton xs))",
+    parameters="level",
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (SEQ,))],
+    law="A loop of one iteration: a single group, or a single item of one, scans everything.",
+)
+
+scan_shared = rule(
+    "scan-shared",
+    """scan@k f z xs
+       -> let X = to[memory] (split n (join (map[unroll] (λr. map[worker] (λx. x) r) (split w xs)))) in
+          let S = to[memory] (map[worker]@k.block (scan@k.tile f e) X) in
+          let sums = to[totals] (scan@k.sums f z (map (λb. nth (n - 1) b) S)) in
+          map@k.all (λp. f p.0 p.1) (zip (join (map (λo. replicate n o)
+                                                   (take (length xs // n) (concat (singleton z) sums)))) (join S))""",
+    parameters="n w worker memory totals",
+    when=["n | length xs", "w | length xs", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (4, 2, SEQ, HEAP, HEAP))],
+    law="""scan-blocked by w workers that share memory: they copy the elements together, each scans a block of n, and
+    together they add to each element what came before its block.""",
 )

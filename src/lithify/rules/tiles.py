@@ -109,7 +109,7 @@ copy_shared_across = rule(
     law="copy-shared along the columns: for a matrix that lies in memory transposed.",
 )
 
-_BY_ITEMS = "split s (join (map[unroll] (λr. map[item] (λx. x) r) (split n (join {}))))"
+_BY_ITEMS = "split s (join (map[unroll] (λr. map[worker] (λx. x) r) (split n (join {}))))"
 
 
 def _in_squares(matrix: str, length: str, width: str) -> str:
@@ -121,7 +121,7 @@ def _in_squares(matrix: str, length: str, width: str) -> str:
 copy_tiles_shared = rule(
     "copy-tiles-shared",
     f"X -> {_in_squares('X', 'length', 'width')}",
-    parameters="rows columns item n s memory",
+    parameters="rows columns worker n s memory",
     when=["n >= 1", "s >= 1", "n | (s * s)", "width X >= 0"],
     examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, UNROLL, SEQ, 2, 2, PRIVATE))],
     law="""A copy of a matrix in squares of s x s: n items copy each to a memory along the columns of X, and from there
@@ -131,7 +131,7 @@ copy_tiles_shared = rule(
 copy_tiles_shared_across = rule(
     "copy-tiles-shared-across",
     f"X -> T ({_in_squares('(T X)', 'width', 'length')})",
-    parameters="rows columns item n s memory",
+    parameters="rows columns worker n s memory",
     when=["n >= 1", "s >= 1", "n | (s * s)", "width X >= 0"],
     examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, UNROLL, SEQ, 2, 2, PRIVATE))],
     law="copy-tiles-shared where X is read along its rows and written along its columns.",

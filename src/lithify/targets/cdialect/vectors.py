@@ -157,9 +157,11 @@ class VectorPrinter:
         if place.cells is None:
             load = self._guarded(load)
         common, own = self._divide(load.guard)
-        if place.cells is not None:
+        if place.cells is not None and self.lane in position.variables():
             name = place.elements(position.offset, self.width, self.forms.components)
             plain = Vector(Text(name), load.scalar, True, 32 if load.scalar is bool_ else 0)
+        elif place.cells is not None:  # one for all lanes, of which a guard may leave some out
+            plain = self.widened(Vector(self.values.element(Load(load.buffer, load.index)), load.scalar, False))
         elif position.coefficient(self.lane) in (1, -1) and self._loadable(place):
             if own:
                 return self._partial_load(load, place, position)

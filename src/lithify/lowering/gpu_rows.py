@@ -1,0 +1,114 @@
+"""Rows on GPUs that are too short to be shared out: one item a row, by way of local memory.
+
+Items whose neighbours walk along rows of their own would meet a line of memory each. So a group copies its rows to
+local memory, neighbours reading neighbours, and each item works on a row there; rows that it makes go out the same way.
+A row lies apart from the next by an odd number of elements, so that the items meet all banks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lithify.lang.levels import LOCAL, UNROLL, Level, Memory
+from lithify.lang.scalars import Scalar
+from lithify.lang.term import Term, subterms
+from lithify.lang.types import Array, Type
+from lithify.lowering.facts import element_of
+from lithify.lowering.loops import Loops
+from lithify.lowering.needs import is_scalar
+from lithify.lowering.work import count, is_constant, length_of
+from lithify.machine import DeviceModel
+from lithify.rewrite import Strategy, at, first
+from lithify.rewrite.traversal import loop_of
+from lithify.rules.algorithmic import split_join, split_join_zip
+from lithify.rules.lowering import to_memory
+from lithify.rules.parallel import map_level
+from lithify.rules.tiles import copy_shared
+
+_GROUP, _ITEM = Level("group", 0), Level("item")
+
+
+@dataclass(frozen=True)
+class Team:
+    """Items that work on a row together: the level of their maps, how many they are, and how many teams a group has.
+
+    `last`: so many sums every item adds up by itself in the end, all reading the same. Each is an instruction of
+    every warp; where a warp has a row of its own, another barrier is cheaper than 32 of these.
+    """
+
+    level: Level
+    items: int
+    in_group: int = 1
+    last: int = 32
+
+
+GROUP_TEAM = Team(Level("item", 0), 256)
+# Rows up to these lengths go to one item each, where they make rows and where they make single values. (Shorter ones
+# share lines of memory anyway.)
+LONGEST, LONGEST_READ, SHORTEST = 64, 224, 4
+# Items of a group: as many as their rows leave room for, within these numbers.
+_MOST_ITEMS, _LEAST_ITEMS = 128, 32
+_ROOM = 24 << 10
+# The share of local memory that they may take.
+_SHARE = 0.75
+# Views that name no element twice.
+_ONCE = frozenset({"split", "join", "take", "drop", "zip", "transpose", "reindex", "param", "bound"})
+
+
+def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
+    """The map with its rows in local memory; None where its elements are no short rows that lie along memory."""
+    xs = m.args[1]
+    rows = list(xs.args) if xs.kind == "zip" else [xs]
+    places = [k for k, x in enumerate(rows) if not is_scalar(element_of(x))]
+    lengths = [_row(element_of(rows[k])) for k in places]
+    result = _row(element_of(m))
+    if not is_constant(m) or not places or None in lengths or not (result or is_scalar(element_of(m))):
+        return None
+    longest = LONGEST if result else LONGEST_READ
+    if not all(SHORTEST <= n <= longest for n in (*filter(None, lengths), *([result] if result else []))):
+        return None
+    if any(t.kind not in _ONCE for x in rows for t in subterms(x)) or not _walks_along_rows(m, loops):
+        return None
+    both = sum(_bytes(element_of(rows[k])) for k in places) + (_bytes(element_of(m)) if result else 0)
+    items = _MOST_ITEMS
+    while items > _LEAST_ITEMS and items * both > _ROOM:
+        items //= 2
+    room = model.memory(LOCAL.name).bytes or 0
+    if items * both > _SHARE * room or length_of(m) < items or (xs.kind == "zip" and len(rows) != 2):
+        return None
+
+    def moved(n: int | None, before: bool) -> Strategy:
+        memory = Memory(LOCAL.name, padding=1 - (n or 0) % 2)
+        copy = copy_shared(UNROLL, _ITEM, items, 1)
+        return copy >> to_memory(memory) if before else to_memory(memory) >> copy
+
+    tile: Strategy = map_level(_ITEM)
+    for k, n in zip(places, lengths, strict=True):
+        tile = tile >> at((1, k) if xs.kind == "zip" else (1,), moved(n, True))
+    if result:
+        tile = tile >> moved(result, False)
+    split = first(split_join_zip(items), split_join(items))
+    name = m["name"]
+    return split >> at(loop_of(f"{name}.block", "map"), map_level(_GROUP)) >> at(loop_of(f"{name}.tile", "map"), tile)
+
+
+def _row(type_: Type) -> int | None:
+    """The length of a row of scalars; None for other types, and where it is not known."""
+    if isinstance(type_, Array) and isinstance(type_.element, Scalar) and type_.size.constant is not None:
+        return count(type_.size)
+    return None
+
+
+def _bytes(type_: Type) -> int:
+    assert isinstance(type_, Array) and isinstance(type_.element, Scalar)
+    return (count(type_.size) + 1) * type_.element.bytes
+
+
+def _walks_along_rows(m: Term, loops: Loops) -> bool:
+    """Is there a loop in each iteration along memory, and the iterations are apart?"""
+    for t in subterms(m.args[0]):
+        if t.kind in ("reduce", "scan"):
+            walk = loops.walk(t)
+            if walk is not None and walk.contiguous > walk.strided:
+                return True
+    return False

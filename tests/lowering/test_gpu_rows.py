@@ -1,0 +1,91 @@
+"""Work on rows on GPUs: a group, a warp or an item a row, of lengths that are known and of lengths that are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithify as lf
+from lithify.evaluate import evaluate
+from lithify.kernel.evaluator import run
+from lithify.kernel.translate import translate
+from lithify.lang.module import Definition, read_file, read_text
+from lithify.lang.scalars import f32
+from lithify.lang.types import array
+from lithify.lowering import Lowered, gpu_parts, lower
+from lithify.machine import H200_OPENCL, DeviceModel
+from lithify.operators import path
+from lithify.targets.opencl import OpenCLTarget
+
+_OWN = read_text("""
+sums = λ rows . map (λ row . reduce (+) 0 row) rows
+norms = λ rows . map (λ row . sqrt (reduce (+) 0 (map (λ x . x * x) row))) rows
+largest = λ rows . map (λ row . reduce max (-inf) row) rows
+columns = λ rows . map (λ column . reduce (+) 0 column) (transpose rows)
+prefixes = λ rows . map (λ row . scan (+) 0 row) rows
+""")
+_ROWS = ((3, 1100), (2, 2048), (9, 200), (16, 64), (17, 100), (130, 12), (129, 13), (256, 16), (140, 48))
+_PROGRAMS = ("sums", "norms", "largest", "variance", "softmax", "layernorm", "gemv", "prefixes")
+
+
+def _definition(name: str) -> Definition:
+    if name in ("sums", "norms", "largest", "prefixes", "columns"):
+        return _OWN[name]
+    return read_file(path("blas" if name.startswith("gemv") else "rows"))[name]
+
+
+def _shapes(name: str, n: Any, m: Any) -> list[tuple[Any, ...]]:
+    more: dict[str, list[tuple[Any, ...]]] = {
+        "layernorm": [(m,), (m,), ()],
+        "gemv": [(m,), (n,), (), ()],
+        "gemvT": [(n,), (m,), (), ()],
+    }
+    return [(n, m), *more.get(name, [])]
+
+
+def _check(
+    name: str,
+    shape: tuple[int, int],
+    device: Any,
+    *,
+    symbolic: bool = False,
+    model: DeviceModel = H200_OPENCL,
+) -> Lowered:
+    """Every step where sizes are known, the kernels under the evaluator, and OpenCL C."""
+    dims: tuple[Any, ...] = lf.sizes("n m") if symbolic else shape
+    types = [array(*s, f32) if s else f32 for s in _shapes(name, *dims)]
+    program = _definition(name).elaborate(types)
+    lowered = lower(program.term, model, check=not symbolic and shape[0] * shape[1] < 3000)
+    kernels = translate(lowered.term, program.parameters, device=model)
+    rng = np.random.default_rng(7)
+    arguments = [rng.random(s).astype(np.float32) if s else np.float32(0.5) for s in _shapes(name, *shape)]
+    named = dict(zip([parameter for parameter, _ in program.parameters], arguments, strict=True))
+    exact = _definition(name).elaborate([array(*s, f32) if s else f32 for s in _shapes(name, *shape)])
+    expected = evaluate(exact.term, named)
+    (evaluated,) = run(kernels, named)
+    np.testing.assert_allclose(evaluated, expected, rtol=1e-4, atol=1e-5)
+    compiled = OpenCLTarget(device.platform.name).compile(kernels)(*arguments)
+    np.testing.assert_allclose(compiled, expected, rtol=1e-4, atol=1e-5)
+    return lowered
+
+
+@pytest.mark.parametrize("shape", _ROWS, ids=str)
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_rows(opencl_device: Any, name: str, shape: tuple[int, int]) -> None:
+    _check(name, shape, opencl_device)
+
+
+@pytest.mark.parametrize("name", ["sums", "variance", "softmax", "gemv", "columns", "gemvT"])
+def test_sums_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for constant, value in (("_LEAST", 1), ("_LEAST_OF_GROUP", 256), ("_LEAST_OF_ITEM", 8)):
+        monkeypatch.setattr(gpu_parts, constant, value)
+    lowered = _check(name, (1500, 3) if name in ("columns", "gemvT") else (3, 1500), opencl_device)
+    assert any(step.startswith("hoist-expanded") for step in lowered.derivation.names()) == (name != "softmax")
+
+
+@pytest.mark.parametrize("shape", [(3, 2500), (11, 700), (5, 31), (2, 1)], ids=str)
+@pytest.mark.parametrize("name", [p for p in _PROGRAMS if p != "prefixes"])
+def test_rows_of_any_length(opencl_device: Any, name: str, shape: tuple[int, int]) -> None:
+    _check(name, shape, opencl_device, symbolic=True)
