@@ -126,6 +126,7 @@ def test_shipped_records_stand_behind_the_users(records: Records, monkeypatch: p
     assert records.find(RECORD.problem, RECORD.device) == own
     assert records.of_family("blocks", RECORD.device) == [own, other]
     assert records.all() == [own, other]
+    assert records.own() == [own]
 
 
 def test_every_shipped_record_can_be_read() -> None:

@@ -134,6 +134,19 @@ def test_fingerprints_ignore_rates_and_the_amount_of_heap() -> None:
     assert replace(model, memories=smaller).fingerprint == model.fingerprint
 
 
+def test_fingerprints_are_of_the_device_not_of_how_it_is_modelled() -> None:
+    model = H200_CUDA
+    same = replace(model, levels=model.levels[:-1], vector_lanes=99, copy_kinds=frozenset(), no_arithmetic=frozenset())
+    assert same.fingerprint == model.fingerprint
+    others = [
+        replace(model, architecture="sm_80"),
+        replace(model, registers=replace(model.registers, per_item=128)),
+        replace(model, memories=tuple(replace(m, bytes=99) if m.name == "local" else m for m in model.memories)),
+        replace(model, api="opencl"),
+    ]
+    assert len({m.fingerprint for m in (model, *others)}) == 5
+
+
 # -- roofline ---------------------------------------------------------------------------------------------------------
 
 TOY = GENERIC_GPU.with_measured({"heap": 100.0, "local": 1000.0}, {"f32": 50.0, "matrix f16": 500.0}, 0.5)

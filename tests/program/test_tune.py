@@ -158,3 +158,8 @@ def test_records_of_ones_own(tmp_path: Path, matmul: Program) -> None:
     own = Records(tmp_path / "own.sqlite")
     outcome = tune(matmul, TYPES, budget="1", records=own)
     assert own.all() == [outcome.record]
+
+
+def test_what_is_measured_through_c_is_kept_apart() -> None:
+    names = [lf.device(name).model.fingerprint for name in ("cpu", "c")]
+    assert len(set(names)) == 2
