@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import log2
 
 import numpy as np
@@ -20,15 +20,30 @@ def experience_of(
     family: Family, problem: Problem, model: DeviceModel, records: Records = RECORDS
 ) -> tuple[Experience, ...]:
     """What was measured of other problems of the family with the same scalars, those of the nearest sizes."""
-    alike = [
+    others = [
         (_apart(problem, record), record.problem, record)
-        for record in records.of_family(family.name, model.fingerprint)
-        if record.problem != problem.line
-        and dict(record.scalars) == dict(problem.scalars)
-        and record.sizes.keys() == problem.sizes.keys()
+        for record in _alike(family, problem.scalars, model, records)
+        if record.problem != problem.line and record.sizes.keys() == problem.sizes.keys()
     ]
-    found = (_of(family, record, model, records) for _, _, record in sorted(alike, key=lambda entry: entry[:2]))
-    return tuple([each for each, _ in zip(filter(None, found), range(_MOST_PROBLEMS), strict=False)])
+    return _first(family, [record for _, _, record in sorted(others, key=lambda entry: entry[:2])], model, records)
+
+
+def all_experience(
+    family: Family, scalars: Mapping[str, str], model: DeviceModel, records: Records = RECORDS
+) -> tuple[Experience, ...]:
+    """What was measured of problems of the family with some scalars: of so many as are learned from at a time."""
+    found = _alike(family, scalars, model, records)
+    return _first(family, sorted(found, key=lambda record: record.problem), model, records)
+
+
+def _alike(family: Family, scalars: Mapping[str, str], model: DeviceModel, records: Records) -> list[Record]:
+    found = records.of_family(family.name, model.fingerprint)
+    return [record for record in found if dict(record.scalars) == dict(scalars)]
+
+
+def _first(family: Family, found: list[Record], model: DeviceModel, records: Records) -> tuple[Experience, ...]:
+    every = (_of(family, record, model, records) for record in found)
+    return tuple([each for each, _ in zip(filter(None, every), range(_MOST_PROBLEMS), strict=False)])
 
 
 def _of(family: Family, record: Record, model: DeviceModel, records: Records) -> Experience | None:
