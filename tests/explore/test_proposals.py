@@ -80,6 +80,12 @@ def test_what_others_have_shown_is_known_from_the_beginning() -> None:
     assert best(measured("model", 4)) > 1.1
 
 
+def test_experience_that_cannot_be_compared_is_left_out() -> None:
+    other = Experience(Features(np.zeros((5, 2)), np.zeros(5)), np.zeros(5))
+    assert next(proposer("model", KEYS, features, 0, (), [other]).propose({})) == KEYS[0]
+    assert measured("model", 12, [other]) == measured("model", 12)
+
+
 def test_candidates_without_a_result_are_avoided() -> None:
     chosen = ModelGuided(KEYS, features, 0)
     history: dict[str, float | None] = {}

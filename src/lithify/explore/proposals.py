@@ -74,6 +74,8 @@ class Model:
     """A `Surrogate` of the candidates of one problem, with what others have shown; lengths are chosen now and then."""
 
     def __init__(self, features: Features, experience: Sequence[Experience], shape: Shape | None = None) -> None:
+        width = features.rows.shape[1]  # where features are the parameters, those of other problems may be others
+        experience = [e for e in experience if e.features.rows.shape[1] == width]
         every = [features.rows[:: max(1, len(features.rows) // _POOL)], *[e.features.rows for e in experience]]
         rows = np.concatenate(every)
         deviation = rows.std(axis=0)
