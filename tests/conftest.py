@@ -35,6 +35,14 @@ settings.register_profile("thorough", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.fixture(autouse=True)
+def _nothing_ships(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that ship with the package are found where they are what is tested (`test_shipped`), and nowhere else."""
+    if not request.node.path.stem.endswith("shipped"):
+        monkeypatch.setattr("lithify.explore.records.shipped", lambda: ())
+        monkeypatch.setattr("lithify.explore.place._shipped_marks", lambda: ())
+
+
 @functools.cache
 def _find_opencl() -> tuple[tuple[Any, ...], str]:
     """The OpenCL devices of this machine, PoCL's first, and why there are none (or "")."""

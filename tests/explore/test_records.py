@@ -129,10 +129,6 @@ def test_shipped_records_stand_behind_the_users(records: Records, monkeypatch: p
     assert records.own() == [own]
 
 
-def test_every_shipped_record_can_be_read() -> None:
-    assert all(isinstance(record, Record) for record in module.shipped())
-
-
 def _writer(path: Path, name: str) -> None:
     records = Records(path)
     for k in range(20):
