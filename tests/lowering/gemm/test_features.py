@@ -23,13 +23,16 @@ from lithify.program import parse
 
 CACHES = (Cache(1, 32 << 10, 64), Cache(2, 1 << 20, 64), Cache(3, 32 << 20, 64, 4))
 CPU = cpu_model(CpuFacts("some CPU", "x86_64", frozenset({"avx2", "fma", "sse2"}), 4, CACHES, 2.5e9, 1 << 34))
-MODELS = (CPU, GENERIC_CPU, GENERIC_GPU, H200_OPENCL)
+MATRIX_UNIT = {"avx512f", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"}
+AMX = cpu_model(CpuFacts("a CPU with tiles", "x86_64", frozenset(MATRIX_UNIT), 2, CACHES, 2.5e9, 1 << 34))
+MODELS = (CPU, AMX, GENERIC_CPU, GENERIC_GPU, H200_OPENCL)
 LINES = (
     "gemm -t f32 -m 512 -n 512 -k 512",
     "gemm -t f32 -transA true -transB true -m 60 -n 1000 -k 300",
     "gemm -t f64 -g 12 -m 384 -n 64 -k 384",
     "gemm -t f16 -m 384 -n 768 -k 768",
     "gemm -t i8 -m 384 -n 768 -k 768",
+    "gemm -t bf16 -m 384 -n 768 -k 768",
     "gemm -t complex64 -m 100 -n 100 -k 100",
 )
 
