@@ -20,7 +20,7 @@ from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at
 from lithify.rewrite.traversal import loop_of
 from lithify.rules.interchange import map_map_shared
-from lithify.rules.lowering import one_item, to_memory
+from lithify.rules.lowering import bind_transposed, one_item, to_memory
 from lithify.rules.memory import hoist_expanded
 from lithify.rules.parallel import map_level
 from lithify.rules.reduction import partial_reduce
@@ -55,7 +55,7 @@ def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     cut = at(path, part >> at((2,), to_memory(HEAP))) >> hoist_expanded(HEAP)
     staged = loop_of(f"{name}.staged", "map")
     if not along:
-        return cut >> at(staged, map_map_shared)
+        return cut >> at(staged, map_map_shared) >> bind_transposed
     return cut >> at(staged, map_level(_GROUP[1]) >> at((0, 0), one_item(_GROUP[0], _ITEM)))
 
 

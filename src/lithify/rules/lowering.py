@@ -31,6 +31,18 @@ bind_memory = rule(
     law="to-memory for a value that has a name: it is written once and read from there.",
 )
 
+bind_transposed = rule(
+    "bind-transposed",
+    "let x = to[memory] (T e) in b x -> let x = to[memory] e in b (T x)",
+    examples=[
+        Example(
+            "λ (A : 4.6.f32). let B = to[heap] (transpose (map[seq] (λr. map[seq] (λx. x * 2) r) A)) in map[seq] "
+            "(λr. map[seq] (λx. x + 1) r) B"
+        )
+    ],
+    law="A value lies in memory as it is computed; its reader sees it transposed.",
+)
+
 copy_loop = rule(
     "copy-loop",
     "xs -> map[level] (λx. x) xs",
