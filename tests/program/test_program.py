@@ -212,6 +212,22 @@ def test_an_index_that_is_outside_for_some_sizes_is_refused() -> None:
         assert module[name](xs) == value
 
 
+def test_what_needs_arguments_says_so(programs: lf.Module) -> None:
+    typed = programs["typed"]
+    for ask in (typed, typed.check, typed.explain, typed.tune):
+        with pytest.raises(LaunchError, match="no value is given for") as caught:
+            ask()
+        assert "takes" in str(caught.value.hint)
+    assert typed.derivation().steps  # types are written: they will do
+
+
+def test_kernels_are_printed_as_loops(programs: lf.Module) -> None:
+    text = str(programs["scal"].kernels("f32", "1000.f32"))
+    assert text.startswith("program scal\n")
+    assert "Buffer(" not in text
+    assert " := " in text
+
+
 def test_for_any_size(programs: lf.Module) -> None:
     typed = programs["typed"].for_any_size()
     for size in (1, 5, 16, 100):

@@ -44,7 +44,7 @@ def show_error(message: str, where: str | None, hint: str | None) -> None:
     if where:
         text.append("\n" + where)
     if hint:
-        text.append("\nhint: ", style="bold cyan").append(_broken(hint, len("hint: "), err()))
+        text.append("\nhint: ", style="bold cyan").append(fitted(hint, len("hint: "), err()))
     err().print(text)
 
 
@@ -52,7 +52,7 @@ def note(text: str) -> None:
     """A remark, on the standard error."""
     from rich.text import Text
 
-    err().print(Text(_broken(text, 2, err()), style="dim"))
+    err().print(Text(fitted(text, 2, err()), style="dim"))
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
@@ -60,10 +60,10 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     shown = list(rows)
     width = max((len(title) for title, _ in shown), default=0)
     for title, text in shown:
-        out().print(f"{title:{width}}  {_broken(text, width + 2, out())}")
+        out().print(f"{title:{width}}  {fitted(text, width + 2, out())}")
 
 
-def _broken(text: str, indent: int, console: Console) -> str:
+def fitted(text: str, indent: int, console: Console) -> str:
     """The text with its lines broken to a terminal's width, the following ones indented; as it is elsewhere."""
     width = console.width - indent
     if not console.is_terminal or width < _NARROW:

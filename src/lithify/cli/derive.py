@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lithify.cli.console import note, out, working
+from lithify.cli.console import fitted, note, out, working
 from lithify.cli.inputs import read_arguments, read_sizes
 from lithify.cli.programs import find_program
 from lithify.lang.errors import LithifyError
@@ -111,7 +111,7 @@ def _show_steps(derivation: Derivation, steps: bool, programs: bool) -> None:
         from lithify.program.explain import summary
 
         names = summary(derivation.names()) or "no steps"
-        out().print(Text.assemble(("by ", "bold"), names))
+        out().print(Text.assemble(("by ", "bold"), fitted(names, len("by "), out())))
     elif programs:
         _show_programs(derivation)
     else:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lithify.cli.console import out, working
+from lithify.cli.console import fitted, out, working
 from lithify.lang.errors import LithifyError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def examine() -> int:
     width = max(len(each.what) for each in found)
     for each in found:
         mark, style = ("ok  ", "green") if each.works else ("FAIL", "bold red") if each.needed else ("no  ", "yellow")
-        line = Text.assemble((f"{mark} ", style), f"{each.what:{width}}  {each.text}")
+        line = Text.assemble((f"{mark} ", style), f"{each.what:{width}}  {fitted(each.text, width + 7, out())}")
         if each.hint and not each.works:
             line.append(f"\n     {'':{width}}  -> {each.hint}", style="cyan")
         out().print(line)

@@ -250,3 +250,8 @@ class Program:
     temporaries: tuple[Buffer, ...]
     kernels: tuple[Kernel, ...]
     sizes: tuple[Variable, ...] = ()
+
+    def __str__(self) -> str:
+        from lithify.kernel.show import show
+
+        return show(self)

@@ -133,7 +133,7 @@ class Program:
                 result = run(arguments, out)
                 self._quick = run.quick
                 return result
-        ordered = self._ordered(arguments, named)
+        ordered = self._given(arguments, named)
         return self._run(ordered, sizes)(ordered, out)
 
     def _run(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None) -> Run:
@@ -184,6 +184,14 @@ class Program:
             raise LaunchError(f"{self.name}: {what}", hint=takes)
         return tuple([given[n] for n in names])
 
+    def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in order, where there have to be some: what is asked of types alone can do without."""
+        ordered = self._ordered(arguments, named)
+        if self.parameters and not ordered:
+            listed = ", ".join(self.parameters)
+            raise LaunchError(f"{self.name}: no value is given for {listed}", hint=f"{self.name} takes {listed}")
+        return ordered
+
     def tune(
         self,
         *arguments: Any,
@@ -203,7 +211,7 @@ class Program:
         """
         from lithify.program.tune import tune
 
-        ordered = self._ordered(arguments, named)
+        ordered = self._given(arguments, named)
         found = tune(self, ordered, sizes=sizes, budget=budget, search_by=search, seed=seed, on_progress=on_progress)
         with self._lock:  # the next call asks the records again
             self._ready.clear()
@@ -254,7 +262,7 @@ class Program:
         """What the program moves and computes, the least time that takes, the time it takes, and how it was derived."""
         from lithify.program.explain import explain
 
-        ordered = self._ordered(arguments, named)
+        ordered = self._given(arguments, named)
         program = self.for_these_sizes().specialise(*ordered, sizes=sizes).elaborated
         return explain(self.specialise(*ordered, sizes=sizes), program, ordered)
 
@@ -263,7 +271,7 @@ class Program:
         from lithify.lang.depth import deeply
         from lithify.program.check import check
 
-        return deeply(check, self, self._ordered(arguments, named), sizes)
+        return deeply(check, self, self._given(arguments, named), sizes)
 
 
 def program(function: Callable[..., Any]) -> Program:
