@@ -50,7 +50,8 @@ def main(quick: bool) -> None:
     print(table(rows))
     if not quick:
         note = "`times X`: X's time over ours, in one run; `times best`: the least of them, Halide apart. "
-        note += "Defaults, nothing tuned. error: largest, over the largest result in f64."
+        note += "Parameters are what a call takes: those of a record that ships for this device, or else the default. "
+        note += "error: largest, over the largest result in f64."
         record("gemm", rows, device=cpu_name(), note=note)
 
 

@@ -112,6 +112,8 @@ def test_transposed(scalar: str, left: str, right: str) -> None:
         ("i8", "instruction=avx512.dot.16x4.u8i8,packA=thread"),
         ("i8", "instruction=avx512.dot.16x4.u8i8,packA=heap,packB=heap"),
         ("i8", "instruction=none,packA=thread,packB=thread"),
+        ("bf16", "packA=thread,packB=thread,kPerBlock=2"),
+        ("i8", "packA=thread,packB=thread,kPerBlock=4"),
         ("f16", "packA=thread,packB=thread,kPerBlock=5"),
         ("complex64", "packA=thread,packB=thread,kPerBlock=5"),
         ("complex64", "packA=heap,packB=heap"),
@@ -131,6 +133,22 @@ def test_other_choices(scalar: str, parameters: str) -> None:
 )
 def test_other_tiles(scalar: str, parameters: str) -> None:
     assert "amx.16x16x" in check(scalar, TILES, (48, 17, 32), parameters)
+
+
+@pytest.mark.parametrize(("scalar", "k"), [("bf16", 64), ("bf16", 70), ("i8", 100)])
+def test_blocks_of_sums_in_tiles(scalar: str, k: int) -> None:
+    parameters = f"packA=thread,packB=thread,kPerBlock={32 if scalar == 'bf16' else 64}"
+    e = product(scalar, 17, 16, k)
+    found = recognise(e.term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    chosen = space.default.updated(**dict(Parameters.parse(parameters)))
+    program = translate(lower(e.term, TILES, parameters=chosen).term, e.parameters, device=TILES)
+    a, b = inputs(scalar, (17, k), 1), inputs(scalar, (k, 16), 2)
+    (result,) = run(program, {"a": a, "b": b})
+    np.testing.assert_array_equal(result, a.astype(np.float64) @ b.astype(np.float64))
+    assert "amx" in show(program)
 
 
 def test_which_dot_products_there_are() -> None:
@@ -172,6 +190,8 @@ def test_what_must_be_packed(scalar: str, parameters: str, reason: str) -> None:
     ("parameters", "reason"),
     [
         ("packA=none", "packA=none: amx.16x16x32.bf16 takes it in groups"),
+        ("packA=thread,kPerBlock=64", "kPerBlock=64: equal blocks are wanted for amx.16x16x32.bf16, of 96 terms"),
+        ("packA=thread,kPerBlock=40", "kPerBlock=40 is not a multiple of the 32 terms of amx.16x16x32.bf16"),
         ("mPerThread=8,mPerBlock=8", "mPerThread=8 is not a multiple of amx.16x16x32.bf16's 16"),
         ("mPerThread=64,mPerBlock=64,nPerThread=32,nPerBlock=32", "registers: 8 tiles of 4"),
         ("mPerThread=64,mPerBlock=64,nPerThread=16,nPerBlock=16,instruction=none", "registers: 64 x 1"),

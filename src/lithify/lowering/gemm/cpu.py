@@ -82,7 +82,7 @@ class _Blocks:
 def derive(derivation: Derivation, product: Product, parameters: Parameters, model: DeviceModel) -> None:
     """Take a product in normal form down to loops with levels and packed operands."""
     place, prepared = _Place.of(model), prepare(derivation, product, parameters)
-    blocks = _in_blocks(derivation, product, parameters, prepared.reduction, place)
+    blocks = _in_blocks(derivation, product, parameters, prepared, place)
     derivation.apply(made_apart(blocks.reduction, prepared.apart))
     _in_tiles(derivation, parameters, blocks)
     _pack(derivation, product, parameters, blocks, prepared, lanes_of(model, product.reduction), place)
@@ -97,10 +97,10 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
 
 
 def _in_blocks(
-    derivation: Derivation, product: Product, parameters: Parameters, reduction: str, place: _Place
+    derivation: Derivation, product: Product, parameters: Parameters, prepared: Prepared, place: _Place
 ) -> _Blocks:
     """Blocks of rows and columns, the loop that is spread outside, columns around rows within each; sums in blocks."""
-    loops, number = product.loops, parameters.number
+    loops, number, reduction = product.loops, parameters.number, prepared.reduction
     m, n = loops.m, loops.n
     sizes = {m: number("mPerBlock"), n: number("nPerBlock")}
     by_rows = parameters["outer"] == "m"
@@ -126,7 +126,9 @@ def _in_blocks(
     if not in_blocks:
         return _Blocks(around, rows, columns, reduction)
     summed = f"{reduction}.block"
-    derivation.apply(interchange(columns) >> block_sums(reduction, rows, columns, number("kPerBlock"), place.own))
+    derivation.apply(
+        interchange(columns) >> block_sums(reduction, rows, columns, number("kPerBlock") // prepared.terms, place.own)
+    )
     derivation.apply(step_of(summed, interchange(rows)))
     return _Blocks(around, rows, columns, f"{reduction}.tile", summed)
 

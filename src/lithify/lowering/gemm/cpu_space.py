@@ -117,8 +117,13 @@ def _against(p: Parameters, k: int, machine: _Machine) -> str | None:
     if p.number("kPerBlock") < k:
         if "heap" in (p["packA"], p["packB"]):
             return "kPerBlock: a block of the sum packs its operands itself, not on the heap"
-        if p["instruction"] != "none":
-            return f"kPerBlock: {p['instruction']} sums all terms at once"
+        row = chosen(p)
+        if row is not None and p.number("kPerBlock") % row.shape[2]:
+            return f"kPerBlock={p['kPerBlock']} is not a multiple of the {row.shape[2]} terms of {row.name}"
+        if row is not None and _up(k, row.shape[2]) % p.number("kPerBlock"):
+            return (
+                f"kPerBlock={p['kPerBlock']}: equal blocks are wanted for {row.name}, of {_up(k, row.shape[2])} terms"
+            )
     inner = "B" if p["outer"] == "m" else "A"
     if p["parallel"] == "all" and p[f"pack{inner}"] == "heap":
         return f"pack{inner}=heap: what is packed for all blocks would be packed once for each, parallel=all"

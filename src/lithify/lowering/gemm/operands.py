@@ -35,14 +35,15 @@ OFFSET = {("i8", "u8", "i32"): "b", ("u8", "i8", "i32"): "a"}
 class Prepared:
     """A product whose operands are as they will be multiplied.
 
-    `reduction` is the loop whose steps add products of tiles, `epilogue` says that there is work on its results, and
-    `group` the levels that packing needs for the terms of a step. `interleaved`: so many terms of each column follow
-    one another where the right operand is packed, then those of the next column; 0: all terms of a step do. `apart`
-    are the components of the pairs of which packing makes something: see `made_apart`.
+    `reduction` is the loop whose steps add products of tiles, each `terms` terms of the sum; `epilogue` says that there
+    is work on its results, and `group` the levels that packing needs for the terms of a step. `interleaved`: so many
+    terms of each column follow one another where the right operand is packed, then those of the next column; 0: all
+    terms of a step do. `apart` are the components of the pairs of which packing makes something: see `made_apart`.
     """
 
     reduction: str
     epilogue: bool
+    terms: int = 1
     group: tuple[Level, ...] = ()
     interleaved: int = 0
     apart: tuple[int, ...] = ()
@@ -153,9 +154,11 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
         epilogue = True
     derivation.apply(at(loop_of(k, "reduce"), split_reduce_any(row.shape[2])))
     derivation.apply(try_(topdown(pad_fill_zip)) >> at(loop_of(f"{k}.block", "reduce"), reduce_split_zip))
+    terms = row.shape[2]
     if row.shape[0] == 1:
-        return Prepared(f"{k}.block", epilogue, group=(UNROLL,))
-    return Prepared(f"{k}.block", epilogue, group=(VEC,), interleaved=row.scalars[2].bytes // row.scalars[1].bytes)
+        return Prepared(f"{k}.block", epilogue, terms, group=(UNROLL,))
+    together = row.scalars[2].bytes // row.scalars[1].bytes
+    return Prepared(f"{k}.block", epilogue, terms, group=(VEC,), interleaved=together)
 
 
 def made_apart(k: str, components: tuple[int, ...]) -> Strategy:
