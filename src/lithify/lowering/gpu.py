@@ -24,7 +24,7 @@ from lithify.lowering.facts import (
     lanes_of,
 )
 from lithify.lowering.gpu_rows import GROUP_TEAM, Team
-from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
+from lithify.lowering.needs import Need, Nest, has_loops, has_work, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import count, elements, is_constant, length_of, size_of
 from lithify.rewrite import Strategy, at, repeat, topdown
@@ -213,7 +213,7 @@ class GpuStrategist(DeviceStrategist):
     def _by_row(self, m: Term, row: Expr) -> Strategy:
         """A group or a warp a row, by the length of the rows; where it is not known, whichever it is when they come."""
         part = (m["name"] or "").rpartition(".")[2]
-        if row.constant is None and part not in ("long", "middle", "short"):
+        if row.constant is None and part not in ("long", "middle", "short") and not has_work(m.args[1]):
             least, names = (LONG_ROW, ("middle", "short")) if part == "less" else (GROUP_ROW, ("long", "less"))
             n = size_of(m)
             return split_range(minimum(n, n * (row // least)), *names)
@@ -227,7 +227,9 @@ class GpuStrategist(DeviceStrategist):
         """Are rows of such a length for a warp each? (A scan is, if it takes one piece.)"""
         scans = [t for t in subterms(m.args[0]) if t.kind == "scan"]
         fits = all(length_of(s) <= gpu_scans.longest(s, self._warps, self.model) for s in scans)
-        return fits and row < GROUP_ROW and is_constant(m) and length_of(m) >= WARPS
+        # rows that are missing of whole groups are copies of the last one: it must not be computed again
+        even = is_constant(m) and (length_of(m) % WARPS == 0 or not has_work(m.args[1]))
+        return fits and row < GROUP_ROW and even and length_of(m) >= WARPS
 
     def _longest_row(self, m: Term) -> Expr | None:
         """The length of the longest contiguous row that an iteration reduces; None where none is long."""
