@@ -116,7 +116,7 @@ def _begin_of_second_line(tr: Translator, row: InstructionRow, number: int) -> t
     """Row and column of the element that the second line of registers begins with."""
     m, n, k = row.shape
     rows, columns = ((m, k), (k, n), (m, n))[number]
-    places = ((const(i), const(j)) for i in range(rows) for j in range(columns))
+    places = ((const(i), const(j)) for j in range(columns) for i in range(rows))  # it is near the first one's column
     return next(p for p in places if _register(tr, row, number, *p).constant == row.in_line[number])
 
 
