@@ -11,7 +11,7 @@ import pytest
 from lithify.evaluate import evaluate
 from lithify.explore.phases import Limit, PhaseCandidates, Plan, explore
 from lithify.explore.phases.anatomy import anatomy, primes
-from lithify.explore.phases.candidates import DEFAULT, derive
+from lithify.explore.phases.candidates import DEFAULT, derive, lower_by
 from lithify.explore.phases.funnel import Funnel
 from lithify.explore.phases.mapping import Mapping
 from lithify.explore.phases.parameters import sample
@@ -99,6 +99,22 @@ def test_keys_say_everything() -> None:
 def test_keys_that_are_none(key: str, message: str) -> None:
     with pytest.raises(RewriteFailed, match=message):
         Plan.parse(key)
+
+
+@pytest.mark.parametrize(
+    ("origin", "other"), [(host(), GENERIC_GPU), (GENERIC_GPU, host()), (GENERIC_CPU, GENERIC_GPU)]
+)
+def test_points_of_one_device_on_another(origin: DeviceModel, other: DeviceModel) -> None:
+    """They are lowered there, or refused with a reason."""
+    keys, reasons = list(found("product", origin))[1:], []
+    packed = [key for key in keys if Plan.parse(key)[0].mapping.packed]
+    for key in [*random.Random(0).sample(keys, 8), *packed[:8]]:
+        try:
+            lower_by(key, PROGRAMS["product"].term, other)
+        except LithifyError as error:
+            reasons.append(error.message)
+    if other is GENERIC_GPU:
+        assert any("no memory in which one loop packs" in reason for reason in reasons)
 
 
 def test_a_point_that_a_filter_drops_is_refused_with_its_name() -> None:

@@ -85,7 +85,8 @@ def map_to_machine(derivation: Derivation, mapping: Mapping, model: DeviceModel)
     """Apply a mapping. Raises RewriteFailed where it does not fit the program."""
     scratch = scratch_memory(model)
     for loop, how in mapping.packed:
-        assert scratch is not None
+        if scratch is None:
+            raise RewriteFailed(f"{model} has no memory in which one loop packs for itself", hint="leave packing out")
         derivation.once(_pack(_loop(derivation.term, loop), how == _TRANSPOSED, scratch), loop_of(loop, "map"))
         derivation.apply(repeat(topdown(hoist_let)))
     spine, core = _spine(derivation.term)
