@@ -12,6 +12,7 @@ from lithify.kernel.places import ArrayValue, Environment, Readable, index_scala
 from lithify.lang.build import constant_value
 from lithify.lang.levels import INLINE
 from lithify.lang.operators import Typing
+from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, contains
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -192,7 +193,7 @@ def _map(tr: Translator, t: Term, env: Environment) -> Readable:
                           "give it a level and write it to memory, or say map[inline]")  # fmt: skip
     xs = array(tr, t.args[1], env)
     assert isinstance(t.type, Array)
-    if inline or not (xs.work or contains(body, lambda s: s.kind == "op")):
+    if inline or not (xs.work or has_work(body)):
         return ArrayValue(t.type, lambda i: tr.evaluated(body, (xs.at(i), *env)))
     work = _Work(tr, t)
     return ArrayValue(t.type, lambda i: work.watched(tr.evaluated(body, (xs.at(i), *env)), (i,)), True)

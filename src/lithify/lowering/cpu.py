@@ -7,6 +7,7 @@ vectors; reductions get independent accumulators, one a lane of a few vectors. L
 from __future__ import annotations
 
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
 from lithify.lowering import rearrangement, row_blocks, stages
@@ -21,7 +22,7 @@ from lithify.lowering.facts import (
     lanes_of,
     scalar_bits,
 )
-from lithify.lowering.needs import Need, Nest, Path, has_work, is_scalar
+from lithify.lowering.needs import Need, Nest, Path, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import elements, is_constant, length_of, work
 from lithify.rewrite import Derivation, Strategy, everywhere, try_
@@ -258,6 +259,7 @@ class CpuStrategist(DeviceStrategist):
             return Choice(path, copy_loop(self.parallel if spread else UNROLL if straight else SEQ))
         generated = [g.args[0] for g in subterms(xs) if g.kind == "generate"]
         loops = any(u.kind in ("reduce", "scan", "iterate") for f in generated for u in subterms(f))
+        loops = loops or any(u.kind == "to" for u in subterms(xs))  # two copies would compute what is stored twice
         if VEC in nest or n < lanes or not is_constant(xs) or loops:
             return Choice(path, copy_loop(UNROLL if n <= 16 else self.parallel if spread else SEQ))
         level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ

@@ -5,10 +5,11 @@ from __future__ import annotations
 from lithify.lang.algebra import algebra_of
 from lithify.lang.build import param, tuple_
 from lithify.lang.levels import Memory
+from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
-from lithify.lowering.needs import has_loops, has_work, is_lazy, is_scalar
+from lithify.lowering.needs import has_loops, is_lazy, is_scalar
 from lithify.lowering.work import body_of, count, elements, length_of, work
 from lithify.machine import DeviceModel
 

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 
 from lithify.lang.levels import HEAP, INLINE, OUT, SEQ, Level, LevelKind, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -51,7 +52,7 @@ _Look = Callable[[Term, Path, Nest], Need | None]
 
 ACCEPTORS = frozenset({"split", "join", "transpose", "take", "drop", "zip", "concat", "unzip"})
 _LEAVES = frozenset({"param", "bound", "const"})
-_REPEATING = frozenset({"slide", "replicate", "gather"})
+_REPEATING = frozenset({"slide", "replicate", "gather"})  # and what `_repeats` adds
 _LOOPS = frozenset({"reduce", "scan", "pipe", "iterate", "to", "instr", "scatter"})
 
 
@@ -75,22 +76,6 @@ def is_lazy(t: Term) -> bool:
 def has_loops(t: Term) -> bool:
     """Does computing the value take a loop?"""
     return any(u.kind in _LOOPS for u in subterms(t))
-
-
-def has_work(t: Term) -> bool:
-    """Does reading an element compute anything? (Maps marked inline declare that it may be computed again.)"""
-    seen: set[int] = set()
-    stack = [t]
-    while stack:
-        u = stack.pop()
-        if u.id in seen:
-            continue
-        seen.add(u.id)
-        if u.kind == "op":
-            return True
-        inline = u.kind == "map" and u["level"] is not None and u["level"].kind is LevelKind.INLINE
-        stack.extend(u.args[1:] if inline else u.args)
-    return False
 
 
 def uses(body: Term, index: int = 0) -> int:
@@ -139,6 +124,13 @@ def is_only_element(t: Term) -> bool:
 def is_permuted(t: Term) -> bool:
     """A reordering with an inverse: a result can be written through it."""
     return t.kind == "reindex" and t["function"].inverse is not None
+
+
+def _repeats(t: Term) -> bool:
+    """Does a view show elements of what lies below it several times?"""
+    if t.kind == "pad":
+        return bool(t["mode"] != "fill")
+    return t.kind in _REPEATING or (t.kind == "reindex" and not is_permuted(t))
 
 
 def is_layout_map(t: Term) -> bool:
@@ -237,7 +229,9 @@ class Search:
         if kind == "instr":
             found = (self._read(a, (*path, i), nest, shared=False) for i, a in enumerate(t.args) if a.kind != "lambda")
             return next((need for need in found if need is not None), None)
-        return Need(Lack.COMPONENTS if isinstance(t.type, Tuple) else Lack.COPY, path, t, nest)
+        if isinstance(t.type, Tuple):
+            return Need(Lack.COMPONENTS, path, t, nest)
+        return self._read(t, path, nest, shared=False) or Need(Lack.COPY, path, t, nest)
 
     def _parts(self, t: Term, path: Path, nest: Nest) -> Need | None:
         found = (self._write(child, (*path, i), nest) for i, child in enumerate(t.args))
@@ -320,6 +314,6 @@ class Search:
         if kind == "generate":
             return self._read(t.args[0].args[0], (*path, 0, 0), (*nest, INLINE), shared=shared)
         of_rows = kind == "array" and len(t.args) > 1 and not is_scalar(t.args[0].type)
-        repeats = shared or of_rows or kind in _REPEATING
+        repeats = shared or of_rows or _repeats(t)
         found = (self._read(child, (*path, i), nest, shared=repeats) for i, child in enumerate(t.args))
         return next((need for need in found if need is not None), None)

@@ -11,10 +11,10 @@ whenever the strategist comes back to a loop that an earlier step has made; they
 from __future__ import annotations
 
 from lithify.lang.levels import SEQ, UNROLL
+from lithify.lang.reading import has_work
 from lithify.lang.term import Term
 from lithify.lowering.facts import is_flat
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import has_work
 from lithify.lowering.work import is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy

@@ -15,12 +15,13 @@ loop is split, then the windows' rows are grouped.
 from __future__ import annotations
 
 from lithify.lang.levels import INLINE
+from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Tuple, Type, shape_of
 from lithify.lowering.facts import body_work, element_of, is_flat
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Path, has_loops, has_work, is_scalar, subterm
+from lithify.lowering.needs import Path, has_loops, is_scalar, subterm
 from lithify.lowering.work import count, elements, is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import INLINE, OUT, PRIVATE, SEQ, UNROLL, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Tuple, Type, shape_of
 from lithify.lowering.facts import (
@@ -23,7 +24,7 @@ from lithify.lowering.facts import (
     fits_locally,
 )
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Nest, Path, Search, has_loops, has_work, is_lazy, is_scalar, uses
+from lithify.lowering.needs import Need, Nest, Path, Search, has_loops, is_lazy, is_scalar, uses
 from lithify.lowering.work import is_constant, length_of, work
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation, Strategy, at

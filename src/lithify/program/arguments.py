@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from lithify.lang.syntax import Expression, TypeSyntax
 
 _TORCH_NAMES = {"bool": "bool", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
-                "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int64": "i64", "complex64": "complex64",
+                "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32",
+                "int64": "i64", "uint64": "u64", "complex64": "complex64",
                 "complex128": "complex128", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}  # fmt: skip
 
 
@@ -134,7 +135,7 @@ def _scalar(value: Any, name: str) -> Scalar:
     except (KeyError, TypeError):
         hint = f"the scalar types are {', '.join(SCALARS)}"
         if isinstance(value, np.ndarray) and value.dtype.newbyteorder("=") != value.dtype:
-            hint = f"the array has the other byte order; convert it: {name}.astype({name}.dtype.newbyteorder('='))"
+            hint = "the array has the other byte order; convert it: x.astype(x.dtype.newbyteorder('='))"
         message = f"argument {name} has dtype {value.dtype}, which the language has no type for"
         raise LaunchError(message, hint=hint) from None
 

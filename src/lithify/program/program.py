@@ -159,7 +159,8 @@ class Program:
         key = (tuple([key_of(a) for a in arguments]), sizes)
         found = self._specialisations.get(key)
         if found is None:
-            described = tuple([describe(a, f"argument {k + 1}") for k, a in enumerate(arguments)])
+            names = dict(enumerate(self.parameters))
+            described = tuple([describe(a, names.get(k) or str(k + 1)) for k, a in enumerate(arguments)])
             found = Specialisation(self.origin, described, sizes, self.device, self.strategy, self.tuning)
             self._specialisations[key] = found
         return found

@@ -18,8 +18,9 @@ import numpy as np
 from lithify.lang.errors import LaunchError
 from lithify.lang.scalars import SCALARS, Kind, Scalar, bf16, f8e4m3, f8e5m2, scalar_of_dtype
 from lithify.targets.base import Argument, Interface, Resident, size_function
-from lithify.targets.memory import MEMORY, Array, aligned_empty
+from lithify.targets.memory import MEMORY, Array, address_of, aligned_empty
 
+_SHOWN_BITS = 128  # of an integer that is written out in a message
 _DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
 _DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 13: "cuda (managed)"}
 # what torch calls the types that DLPack cannot hand to NumPy, and the integer type to view them as
@@ -299,10 +300,15 @@ def _through_dlpack(value: Any) -> Array:
 
 def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array:
     name = parameter.argument.name
-    array = _foreign(target, f"out ({name})")
-    wanted = ".".join([*map(str, shape), parameter.scalar.name])
-    if not isinstance(target, np.ndarray) and not hasattr(target, "__dlpack__"):
+    if not isinstance(target, np.ndarray) and (isinstance(target, np.generic) or not hasattr(target, "__dlpack__")):
         raise LaunchError(f"out for {name} is a {type(target).__name__}, not an array")
+    array = _foreign(target, f"out ({name})")
+    if not isinstance(target, np.ndarray) and address_of(_foreign(target, f"out ({name})")) != address_of(array):
+        raise LaunchError(
+            f"out for {name} is a {type(target).__name__} that shows a copy of its elements, which cannot be written",
+            hint="give an array that holds them as they are (of torch: .resolve_conj().resolve_neg())",
+        )
+    wanted = ".".join([*map(str, shape), parameter.scalar.name])
     if array.dtype != parameter.dtype or array.shape != shape:
         raise LaunchError(f"out for {name} is {describe(array)}, but the result is {wanted}")
     if not array.flags.writeable:
@@ -334,15 +340,22 @@ def _scalar(value: Any, parameter: _Parameter) -> Any:
         value = array.item()
     kinds = _ACCEPTED[scalar.kind]
     if not isinstance(value, kinds) or (isinstance(value, bool) and scalar.kind is not Kind.BOOL):
-        raise LaunchError(f"argument {name} is {value!r} ({type(value).__name__}), but the program takes {scalar}")
+        shown = _short(value) if isinstance(value, int) else repr(value)
+        raise LaunchError(f"argument {name} is {shown} ({type(value).__name__}), but the program takes {scalar}")
     if scalar.is_integer and not scalar.limits[0] <= value <= scalar.limits[1]:
-        raise LaunchError(
-            f"argument {name} is {value}, which {scalar} cannot hold ({scalar.limits[0]} .. {scalar.limits[1]})"
-        )
+        low, high = scalar.limits
+        raise LaunchError(f"argument {name} is {_short(value)}, which {scalar} cannot hold ({low} .. {high})")
     try:  # ml_dtypes takes no integers of more than 64 bits
         return parameter.dtype.type(float(value) if not scalar.is_integer and type(value) is int else value)
     except OverflowError:
-        raise LaunchError(f"argument {name} is {value}, which {scalar} cannot hold") from None
+        raise LaunchError(f"argument {name} is {_short(value)}, which {scalar} cannot hold") from None
+
+
+def _short(value: Any) -> str:
+    """A number as a message shows it; Python does not write out integers of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return str(value)
 
 
 _ACCEPTED: dict[Kind, tuple[type, ...]] = {

@@ -168,7 +168,7 @@ def test_which_dot_products_there_are() -> None:
     ("scalar", "parameters", "reason"),
     [
         ("bf16", "packB=none", r"packB=none: avx512\.dot\.16x2\.bf16 takes it in groups"),
-        ("f16", "packA=none", "packA=none: its elements would be converted at every use"),
+        ("f16", "packA=none", "packA=none: its elements would be computed at every use"),
         ("bf16", "instruction=none,packB=none", "packB=none: its elements"),
         ("i8", "instruction=avx512.dot.16x4.u8i8,packA=none", "packA=none"),
     ],

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import lanes_of
 from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
@@ -29,7 +30,6 @@ from lithify.lowering.gemm.register import (
     staged_interleaved,
     step_of,
 )
-from lithify.lowering.needs import has_work
 from lithify.lowering.tuning import Parameters
 from lithify.lowering.work import length_of
 from lithify.machine import DeviceModel
@@ -162,7 +162,7 @@ def _pack(
             continue
         across = name == "packB" and prepared.as_stored and not goes_over_columns(product.nest[-1])
         if across and not has_work(product.operands[1]):
-            shape = parameters.number("kPerBlock"), parameters.number("nPerThread")
+            shape = min(parameters.number("kPerBlock"), product.sizes["k"]), parameters.number("nPerThread")
             derivation.apply(staged_across(blocks.reduction, operand, memory, shape, lanes))
         elif name == "packB" and prepared.interleaved:
             derivation.apply(staged_interleaved(blocks.reduction, operand, memory, prepared.interleaved, VEC))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lithify.lang.scalars import SCALARS
-from lithify.lowering.gemm.operands import chosen, dot_products, unpacked, wants_packing
+from lithify.lowering.gemm.operands import NONE, chosen, dot_products, unpacked, wants_packing
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
 from lithify.machine import DeviceModel, InstructionRow
 from lithify.machine import instruction as instruction_of
@@ -98,7 +98,7 @@ def space(problem: Problem, model: DeviceModel) -> Space:
     }
 
     def against(p: Parameters) -> str | None:
-        return _against(p, sizes["k"], machine) or unpacked(p, problem) or _too_much(p, problem, machine)
+        return _against(p, problem, machine) or unpacked(p, problem) or _too_much(p, problem, machine)
 
     return Space(choices, _default(problem, machine, instructions[0]), against)
 
@@ -112,9 +112,12 @@ def _multiples(tile: int, size: int) -> list[int]:
     return [*found, whole]
 
 
-def _against(p: Parameters, k: int, machine: _Machine) -> str | None:
+def _against(p: Parameters, problem: Problem, machine: _Machine) -> str | None:
     """Why a set of parameters is invalid."""
+    k = problem.sizes["k"]
     if p.number("kPerBlock") < k:
+        if "-whole" in problem.line and k % p.number("kPerBlock"):
+            return f"kPerBlock={p['kPerBlock']} does not divide {k}, and nothing is known that fills up the last block"
         if "heap" in (p["packA"], p["packB"]):
             return "kPerBlock: a block of the sum packs its operands itself, not on the heap"
         row = chosen(p)
@@ -127,6 +130,9 @@ def _against(p: Parameters, k: int, machine: _Machine) -> str | None:
     inner = "B" if p["outer"] == "m" else "A"
     if p["parallel"] == "all" and p[f"pack{inner}"] == "heap":
         return f"pack{inner}=heap: what is packed for all blocks would be packed once for each, parallel=all"
+    name, columns = str(p["instruction"]), p.number("nPerThread")
+    if name != NONE and columns % instruction_of(name).shape[1]:
+        return f"nPerThread={columns}: {name} computes {instruction_of(name).shape[1]} columns at once"
     too_many = _registers(p, machine)
     if too_many:
         return too_many
@@ -216,7 +222,7 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
             "parallel": "outer" if sizes["g"] == 1 else "batch" if by_batch else "all",
             "mPerBlock": blocks.m,
             "nPerBlock": blocks.n,
-            "kPerBlock": blocks.k,
+            "kPerBlock": sizes["k"] if "-whole" in problem.line else blocks.k,
             "mPerThread": rows,
             "nPerThread": columns,
             "packA": blocks.pack_a,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lithify.lang.errors import RewriteFailed
+from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term
 from lithify.lowering.gemm import cpu, cpu_features, cpu_space, gpu, gpu_features, gpu_space
-from lithify.lowering.gemm.operands import stored
+from lithify.lowering.gemm.operands import fills_up, stored
 from lithify.lowering.gemm.problem import Product, normal_form, problem_of, product_in
 from lithify.lowering.tuning import Columns, Family, Numbers, Parameters, Problem, Space
 from lithify.machine import DeviceModel
@@ -25,14 +26,17 @@ class Gemm(Family):
         product = product_in(normal)
         if product is None:
             return None
-        return problem_of(product, *stored(normal, product))
+        inner, plain = stored(normal, product)
+        return problem_of(product, inner, plain=plain, fills_up=fills_up(inner.reduction))
 
     def space(self, problem: Problem, model: DeviceModel) -> Space | None:
         if min(problem.sizes.values()) < 1:
             return None
+        if "-whole" in problem.line and SCALARS[problem.scalars["acc"]].is_complex:
+            return None
         if model.kind != "gpu":
             return cpu_space.space(problem, model) if cpu_space.pays(problem, model) else None
-        return gpu_space.space(problem, model) if min(problem.sizes["m"], problem.sizes["n"]) > 1 else None
+        return gpu_space.space(problem, model) if gpu_space.fits(problem) else None
 
     def features(self, problem: Problem, model: DeviceModel, columns: Columns) -> dict[str, Numbers]:
         of = gpu_features.features if model.kind == "gpu" else cpu_features.features

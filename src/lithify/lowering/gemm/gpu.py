@@ -16,16 +16,18 @@ from collections.abc import Mapping
 from math import gcd
 
 from lithify.lang.levels import OUT, PRIVATE, UNROLL, VEC, Level, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains
 from lithify.lowering.gemm.gpu_space import lies_across
+from lithify.lowering.gemm.operands import computed_where_read, fills_up, inside
 from lithify.lowering.gemm.problem import Product, product_in
 from lithify.lowering.gemm.register import NARROW, interchange, results_apart
 from lithify.lowering.tuning import Parameters, Problem
-from lithify.rewrite import Derivation, Strategy, at, first, repeat, seq, topdown, try_
+from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, id_, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate, loop_of
-from lithify.rules.algorithmic import flatten, let_atom, let_out, split_join, split_join_zip
-from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_of_maps
+from lithify.rules.algorithmic import flatten, let_atom, let_out, single_row, split_join, split_join_zip
+from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion
 from lithify.rules.interchange import map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, coalesce, layout_out, pad_fill_zip
 from lithify.rules.matrix import block_reduction
@@ -56,6 +58,8 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
     """Take a product in normal form down to groups, items and registers."""
     number = parameters.number
     if number("splitK") > 1:
+        for loop in product.loops.batch:  # of one iteration: a batch of products is not split
+            derivation.apply(at(loop, single_row))
         derivation.apply(_in_parts(product, number("splitK")))
         found = product_in(derivation.term)
         assert found is not None, "the partial sums are a product, too"
@@ -68,8 +72,7 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
     vector = {loop: gcd(min(_MOST_LANES, lanes[loop]), thread[loop]) for loop in (m, n)}
     items = {loop: tile[loop] // thread[loop] for loop in (m, n)}
 
-    # What is done to the operands is done where they are multiplied: local memory holds what the heap holds.
-    derivation.apply(repeat(at(loop_of(k, "reduce"), first(reduce_map_fusion, at((2,), zip_of_maps)))))
+    derivation.apply(_fused(derivation.term, k, depth) >> computed_where_read(product))
     batch = list(product.loops.batch)
     while len(batch) > 1:
         derivation.apply(try_(at(batch[-2], layout_out)) >> at(batch[-2], flatten) >> NARROW)
@@ -122,6 +125,18 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
     }
     for loop, level in named.items():
         derivation.apply(repeat(at(_computing(loop), map_level(level))))
+
+
+def _fused(program: Term, k: str, depth: int) -> Strategy:
+    """What is done to the operands is done where they are multiplied: local memory holds what the heap holds.
+
+    It is done before where the sum has to be filled up, and no element would be known any more that changes nothing.
+    """
+    strategy = try_(inside(k))
+    fused = strategy.run(program, Context())
+    product = None if isinstance(fused, Failure) else product_in(fused)
+    assert product is not None, "work on the operands goes into the product"
+    return strategy if product.sizes["k"] % depth == 0 or fills_up(product.reduction) else id_
 
 
 def _staged(
@@ -184,7 +199,9 @@ def _computing(name: str) -> Predicate:
     is_loop = loop_of(name, "map")
 
     def predicate(t: Term) -> bool:
-        return is_loop(t) and t["level"] is None and contains(t.args[0], lambda s: s.kind in ("op", "to"))
+        if not is_loop(t) or t["level"] is not None:
+            return False
+        return has_work(t.args[0]) or contains(t.args[0], lambda s: s.kind == "to")
 
     predicate.__name__ = f"computing {name}"
     return predicate

@@ -13,6 +13,7 @@ from lithify.machine import DeviceModel
 
 # What an item keeps in registers beside its tile, the operands of a step and what it has loaded for the next one.
 _OTHER_REGISTERS = 24
+_DEPTHS = (4, 8, 16, 32)  # of a step
 _OF_THE_PEAK = 0.72  # of multiply-adds, that the best tile reaches
 _MANY_ROUNDS = 4  # of groups on a core: then the last one, which is not full, does not matter
 _BUSY_EPILOGUE = 129  # registers that an item of the largest tile of f32 needs with one
@@ -28,12 +29,22 @@ class _Machine:
     sizes: Mapping[str, int]
     across: Mapping[str, bool]  # by operand: is it contiguous along k?
     scalars: Mapping[str, Scalar]
+    held: Mapping[str, Scalar]  # by operand: the widest that local memory may have to hold of it
     epilogue: bool  # does work on the results read more than them?
+    fills_up: bool  # can the sum be filled up and cut into sums?
 
     @staticmethod
     def of(problem: Problem, model: DeviceModel) -> _Machine:
-        scalars = {name: SCALARS[text] for name, text in problem.scalars.items()}
-        return _Machine(model, problem.sizes, lies_across(problem), scalars, "-epilogue" in problem.line)
+        scalars = {name: SCALARS[problem.scalars[name]] for name in ("a", "b", "acc")}
+        flags = set(problem.line.split())
+        held = {}
+        for name in "ab":
+            computed = "-prologue" in flags or f"-work{name.upper()}" in flags
+            held[name] = max(scalars[name], scalars["acc"], key=lambda s: s.bytes) if computed else scalars[name]
+        across = lies_across(problem)
+        return _Machine(
+            model, problem.sizes, across, scalars, held, "-epilogue" in flags, fills_up="-whole" not in flags
+        )
 
     @property
     def words(self) -> int:
@@ -54,13 +65,19 @@ def lies_across(problem: Problem) -> dict[str, bool]:
     return {"a": "-transA false" in problem.line, "b": "-transB true" in problem.line}
 
 
+def fits(problem: Problem) -> bool:
+    """Is the problem more than a matrix times a vector, and can its sums be computed in steps?"""
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    return min(m, n) > 1 and ("-whole" not in problem.line or k % min(_DEPTHS) == 0)
+
+
 def space(problem: Problem, model: DeviceModel) -> Space:
     """All parameters for a problem on a GPU."""
     machine = _Machine.of(problem, model)
     choices: dict[str, tuple[Value, ...]] = {
         "mPerBlock": (16, 32, 64, 96, 128, 192, 256),
         "nPerBlock": (16, 32, 64, 96, 128, 192, 256),
-        "kPerBlock": (4, 8, 16, 32),
+        "kPerBlock": _DEPTHS,
         "mPerThread": (2, 4, 8, 16),
         "nPerThread": (2, 4, 8, 16),
         "nPerWave": (2, 4, 8, 16),
@@ -114,6 +131,8 @@ def _against_copies(p: Parameters, machine: _Machine, items: int) -> str | None:
     k, local = p.number("kPerBlock"), 0
     if machine.sizes["k"] % p.number("splitK"):
         return f"splitK={p['splitK']} does not divide k={machine.sizes['k']}"
+    if not machine.fills_up and (machine.sizes["k"] % k or p.number("splitK") > 1):
+        return f"kPerBlock={k}, splitK={p['splitK']}: the sum cannot be filled up or cut into sums"
     if p.number("splitK") > 1 and machine.sizes["g"] > 1:
         return "a batch of products is not split along k, too"
     for side, dim in (("A", "m"), ("B", "n")):
@@ -129,7 +148,7 @@ def _against_copies(p: Parameters, machine: _Machine, items: int) -> str | None:
             return f"vector{side}={vector} does not divide the rows of {side} ({pitch}) and of its tile ({row})"
         if block * k % (items * vector):
             return f"{items} items do not copy {block} x {k} elements in whole rounds of vector{side}={vector}"
-        local += p.number("stages") * k * (block + p.number(f"padding{side}")) * machine.scalars[side.lower()].bytes
+        local += p.number("stages") * k * (block + p.number(f"padding{side}")) * machine.held[side.lower()].bytes
     available = machine.model.memory("local").bytes
     if available is not None and local > available:
         return f"the tiles take {local} bytes of local memory; there are {available}"
@@ -196,7 +215,7 @@ def _time(machine: _Machine, tile: _Tile, parameters: Parameters) -> float:
 def _with_copies(machine: _Machine, tile: _Tile, split: int) -> Parameters | None:
     """The widest copies that are valid with a tile, in steps of its depth if possible; None where there are none."""
     widths = {side: [w for w in (4, 2, 1) if w <= machine.access(side.lower())] for side in "AB"}
-    depths = sorted((4, 8, 16, 32), key=lambda depth: abs(depth - tile.depth))
+    depths = sorted(_DEPTHS, key=lambda depth: abs(depth - tile.depth))
     for depth, a, b in product(depths, widths["A"], widths["B"]):
         parameters = Parameters(
             {

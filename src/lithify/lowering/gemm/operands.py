@@ -2,6 +2,7 @@
 
 a dot product of the machine (bf16, i8)   converted where they are multiplied, by the instruction; k in groups
 other types than the sum's (f16)          converted when they are packed
+other work (max 0 x)                      done when they are packed, or wherever they are read
 complex numbers                           sums and packed operands planar: real parts apart from imaginary ones
 """
 
@@ -9,14 +10,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lithify.lang.levels import HEAP, UNROLL, VEC, Level
+from lithify.lang.levels import HEAP, INLINE, UNROLL, VEC, Level
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains, subterms
 from lithify.lowering.gemm.problem import Product, is_conversion, normal_form, product_in, sums_products
 from lithify.lowering.gemm.register import NARROW
+from lithify.lowering.needs import is_lazy
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.machine import DeviceModel, InstructionRow, instruction, rows_for
-from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, loop_of, repeat, seq, topdown, try_
+from lithify.rewrite import (
+    Context,
+    Derivation,
+    Failure,
+    Strategy,
+    at,
+    everywhere,
+    first,
+    loop_of,
+    repeat,
+    seq,
+    topdown,
+    try_,
+)
+from lithify.rewrite.unaffected import ignored_element
 from lithify.rules.algorithmic import let_atom, split_join_zip
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps
 from lithify.rules.instructions import offset_signed, planar_sum, reduce_operand_fission, use_instruction
@@ -79,10 +95,10 @@ def chosen(parameters: Parameters) -> InstructionRow | None:
     return None if name == NONE else instruction(str(name))
 
 
-def converts(problem: Problem) -> tuple[bool, bool]:
-    """Whether the left and the right operand are stored in another type than they are multiplied in."""
-    acc = problem.scalars["acc"]
-    return problem.scalars["a"] != acc, problem.scalars["b"] != acc
+def computes(problem: Problem) -> tuple[bool, bool]:
+    """Whether elements of the left and of the right operand are computed of what is stored: converted, say."""
+    left, right = (problem.scalars[name] != problem.scalars["acc"] for name in "ab")
+    return left or "-workA " in problem.line, right or "-workB " in problem.line
 
 
 def wants_packing(problem: Problem, name: str) -> tuple[bool, bool]:
@@ -91,7 +107,7 @@ def wants_packing(problem: Problem, name: str) -> tuple[bool, bool]:
     The instruction takes groups of products that follow one another in memory.
     """
     if name == NONE:
-        return converts(problem)
+        return computes(problem)
     whole = problem.sizes["k"] % instruction(name).shape[2] == 0
     offset = OFFSET.get(instruction(name).operands) if problem.scalars["a"] == problem.scalars["b"] else None
     return not whole or "-transA true" in problem.line or offset == "a", True
@@ -102,12 +118,22 @@ def unpacked(parameters: Parameters, problem: Problem) -> str | None:
     name = str(parameters["instruction"])
     for operand, wanted in zip("AB", wants_packing(problem, name), strict=True):
         if wanted and parameters[f"pack{operand}"] == NONE:
-            why = "its elements would be converted at every use" if name == NONE else f"{name} takes it in groups"
+            why = "its elements would be computed at every use" if name == NONE else f"{name} takes it in groups"
             return f"pack{operand}=none: {why}"
     in_tiles = name != NONE and instruction(name).shape[0] > 1
     if in_tiles and parameters["packA"] == NONE and problem.sizes["m"] % parameters.number("mPerThread"):
         return f"packA=none: {name} takes whole tiles, and there are rows left over"
     return None
+
+
+def fills_up(reduction: Term) -> bool:
+    """Is it known how the sum can be filled up with terms that change nothing, and cut into sums?
+
+    Sums of products can; of complex numbers, they alone are computed in planar form.
+    """
+    if SCALARS[str(reduction.type)].is_complex:
+        return not isinstance(planar_sum.run(reduction, Context()), Failure)
+    return ignored_element(reduction.args[0]) is not None
 
 
 def stored(program: Term, product: Product) -> tuple[Product, bool]:
@@ -118,8 +144,8 @@ def stored(program: Term, product: Product) -> tuple[Product, bool]:
     """
     if not contains(program, is_conversion):
         return product, True
-    inside = _inside(product.loops.k).run(program, Context())
-    changed = product if isinstance(inside, Failure) else product_in(inside) or product
+    made = inside(product.loops.k).run(program, Context())
+    changed = product if isinstance(made, Failure) else product_in(made) or product
     arrays = (*changed.reduction.args[2].args, *[loop.args[1] for loop in changed.nest])
     return changed, sums_products(changed.reduction) and all(map(_is_stored, arrays))
 
@@ -139,15 +165,18 @@ def prepare(derivation: Derivation, product: Product, parameters: Parameters) ->
     row, k = chosen(parameters), product.loops.k
     epilogue = product.nest[-1].args[0].args[0] is not product.reduction
     left, right = (1, 0) if product.swapped else (0, 1)
+    packed = tuple([i for i, name in ((left, "packA"), (right, "packB")) if parameters[name] != NONE])
     if SCALARS[str(product.reduction.type)].is_complex:
         derivation.apply(at(loop_of(k, "reduce"), planar_sum))
-        packed = [i for i, name in ((left, "packA"), (right, "packB")) if parameters[name] != NONE]
-        return Prepared(k, True, apart=tuple(packed))
+        derivation.apply(computed_where_read(product))
+        return Prepared(k, True, apart=packed)
     if not contains(derivation.term, is_conversion):
+        derivation.apply(computed_where_read(product))
         return Prepared(k, epilogue)
-    derivation.apply(try_(_inside(k)))
+    derivation.apply(try_(inside(k)))
+    derivation.apply(computed_where_read(product))
     if row is None:
-        return Prepared(k, epilogue, apart=(left, right))
+        return Prepared(k, epilogue, apart=packed)
     if row.operands in OFFSET and _stored_signed(derivation, k):
         derivation.apply(at(loop_of(k, "reduce"), offset_signed(right if OFFSET[row.operands] == "b" else left)))
         _sums_before(derivation, product, f"{k}.sum")
@@ -168,7 +197,31 @@ def made_apart(k: str, components: tuple[int, ...]) -> Strategy:
     return strategy
 
 
-def _inside(k: str) -> Strategy:
+def computed_where_read(product: Product) -> Strategy:
+    """Work on the operands is done by whoever reads them: as they are packed, or at every use."""
+    everything = try_(everywhere(_inline_work()))
+    k, nest = product.loops.k, (product.loops.m, product.loops.n, *product.loops.batch)
+    loops = [loop_of(k, "reduce"), *[loop_of(name, "map") for name in nest]]
+    strategy = seq(*[at(loop, at((2 if number == 0 else 1,), everything)) for number, loop in enumerate(loops)])
+    strategy.name = f"computed-where-read({k})"
+    return strategy
+
+
+class _inline_work(Strategy):
+    """A map that computes, without loops, is computed wherever it is read."""
+
+    def __init__(self) -> None:
+        self.name = "inline-work"
+        self._failure = Failure(self)
+
+    def run(self, term: Term, context: Context) -> Term | Failure:
+        computes_something = term.kind == "map" and contains(term.args[0], lambda t: t.kind == "op")
+        if computes_something and term["level"] is None and is_lazy(term):
+            return map_level(INLINE).run(term, context)
+        return self._failure
+
+
+def inside(k: str) -> Strategy:
     """Factors are converted where they are multiplied: maps over the operands move into the reduction."""
     fused = repeat(first(at((2,), zip_of_maps), reduce_map_fusion))
     around = repeat(topdown(first(transpose_map_map, zip_of_maps, map_fusion)))

@@ -16,17 +16,19 @@ from lithify.lang.build import constant_value
 from lithify.lang.digest import digest
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS, Scalar, accumulator_of, i32, result_of
-from lithify.lang.term import BOUND, LAMBDA, Term, dangling, subterms
+from lithify.lang.term import BOUND, LAMBDA, Term, contains, dangling, subterms
 from lithify.lang.types import Array, Tuple, Type, shape_of
 from lithify.lowering.facts import element_of
-from lithify.lowering.needs import is_scalar
+from lithify.lowering.needs import is_lazy, is_scalar
 from lithify.lowering.tuning import Problem
 from lithify.lowering.work import is_constant, length_of
-from lithify.rewrite import Context, Failure, Strategy, first, repeat, topdown
+from lithify.rewrite import Context, Failure, Strategy, at, first, repeat, topdown
+from lithify.rules.algorithmic import let_introduction
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps, zip_unread
 
-# Flags whose values are digests of parts of the program.
-APART = ("reduction", "epilogue", "prologue")
+# Flags whose values are digests of parts of the program: `whole` of a sum that nothing is known to fill up, `workA` and
+# `workB` of operands whose elements are computed as they are read.
+APART = ("reduction", "epilogue", "prologue", "whole", "workA", "workB")
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,34 @@ class Product:
 
 
 def normal_form() -> Strategy:
-    """Maps around the product fused with its loops, and the multiplication with the reduction."""
+    """Maps around the product fused with its loops, and the multiplication with the reduction.
+
+    A sum that the work after it reads several times has a name: it stands at one place.
+    """
     around = topdown(_with_reduction(first(map_fusion, zip_of_maps, zip_unread)))
-    strategy = repeat(first(around, topdown(reduce_map_fusion)))
+    strategy = repeat(first(around, topdown(reduce_map_fusion), topdown(_sum_named())))
     strategy.name = "normal-form"
     return strategy
+
+
+class _sum_named(Strategy):
+    """A name for the reduction in a map's body, a scalar, that several places of it read."""
+
+    def __init__(self) -> None:
+        self.name = "sum-named"
+        self._failure = Failure(self)
+
+    def run(self, term: Term, context: Context) -> Term | Failure:
+        if term.kind == "map" and is_scalar(term.args[0].args[0].type) and _reductions(term.args[0].args[0]) > 1:
+            return at((0, 0), let_introduction("reduce")).run(term, context)
+        return self._failure
+
+
+def _reductions(body: Term) -> int:
+    """At how many places of a scalar's term a reduction stands, functions aside."""
+    if body.kind == "reduce":
+        return 1
+    return sum(_reductions(a) for a in body.args) if body.kind in ("op", "tuple") else 0
 
 
 class _with_reduction(Strategy):
@@ -154,11 +179,11 @@ def _combines_arrays(r: Term) -> bool:
     return not all(is_scalar(element_of(a)) for a in r.args[2].args)
 
 
-def problem_of(product: Product, stored: Product, plain: bool) -> Problem:
+def problem_of(product: Product, stored: Product, *, plain: bool, fills_up: bool) -> Problem:
     """The problem's line, sizes and scalars ("a", "b": what the operands are stored as; "acc"; "c").
 
     `stored` is the product with the work on its operands inside of the reduction; `plain` says that this converts them
-    and does nothing else.
+    and does nothing else; `fills_up` that there are terms which do not change its sums.
     """
     left, right = stored.operands
     body = product.nest[-1].args[0].args[0]
@@ -172,6 +197,11 @@ def problem_of(product: Product, stored: Product, plain: bool) -> Problem:
         apart["prologue"] = digest(product.nest[0])[:8]
     elif not sums_products(stored.reduction):
         apart["reduction"] = "".join(digest(t)[:4] for t in stored.reduction.args[:2])
+    if not fills_up:
+        apart["whole"] = digest(stored.reduction.args[0])[:8]
+    for side, operand, loop in zip("AB", product.operands, product.nest[-2:], strict=True):
+        if _is_computed(operand) or _is_computed(loop.args[1]):
+            apart[f"work{side}"] = "".join(digest(t)[:4] for t in (operand, loop.args[1]))
     return Problem("gemm", line_of(scalars, (a, not b), sizes, apart), sizes, scalars)
 
 
@@ -229,6 +259,11 @@ def _factors(t: Term) -> Iterator[Term]:
 
 def _without_conversion(t: Term) -> Term:
     return t.args[0] if is_conversion(t) else t
+
+
+def _is_computed(xs: Term) -> bool:
+    """Are elements computed as they are read, beyond a conversion?"""
+    return is_lazy(xs) and contains(xs, lambda t: t.kind == "op" and not is_conversion(t))
 
 
 def _flag(value: bool) -> str:

@@ -106,7 +106,7 @@ class ValuePrinter:
 
     def pointer(self, place: Place) -> str:
         """The pointer to a buffer's elements in storage form."""
-        storage = self.dialect.storage.get(place.buffer.scalar)
+        storage = self.dialect.storage.get(place.buffer.scalar) if place.stored else None
         if storage is None or not place.is_array:
             return place.name
         return storage.cast.format(name=place.name, space=self.dialect.spaces.get(place.buffer.memory.name, ""))

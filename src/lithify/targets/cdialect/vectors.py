@@ -219,8 +219,8 @@ class VectorPrinter:
         return self.values.indices.text(position.substitute({self.lane: 0}))
 
     def _aligned(self, place: Place, position: Expr) -> bool:
-        """Whether the address is known to be a multiple of the vector's size."""
-        size = place.buffer.scalar.bytes
+        """Whether the address is known to be a multiple of the vector's size, where no storage form is kept."""
+        size = computed(place.buffer.scalar).bytes
         own = position.substitute({self.lane: 0}).alignment * size
         vector = size * self.width
         return own % vector == 0 and place.alignment % vector == 0
@@ -230,7 +230,7 @@ class VectorPrinter:
         space = (
             self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
         )
-        type_ = f"{space} {constant}{self.dialect.types[buffer.scalar]}{self.width}".strip()
+        type_ = f"{space} {constant}{self.dialect.types[computed(buffer.scalar)]}{self.width}".strip()
         return self.forms.aligned.format(type=type_, address=self._address(place, start))
 
     def _address(self, place: Place, start: Text) -> str:
