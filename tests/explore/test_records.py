@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from dataclasses import replace
 from pathlib import Path
@@ -153,3 +154,35 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(LithifyError, match="cannot be used") as caught:
         Records(path).all()
     assert "LITHIFY_RECORDS" in str(caught.value)
+
+
+WRONG = {
+    "parameters": 3, "sizes": {"n": "many"}, "scalars": None, "seconds": 0, "low": "x", "default_seconds": 0.0,
+    "measured": None, "date": 3, "derivation": 3, "unknown": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_fields_of_other_kinds_are_refused(field: str, records: Records, tmp_path: Path) -> None:
+    """In exported files, and in a database that something else has written."""
+    data = json.loads(RECORD.as_line()) | {field: WRONG[field]}
+    path = tmp_path / "other.jsonl"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(LithifyError, match="this is no tuning record"):
+        read_file(path)
+    records.put(RECORD)
+    records._write("UPDATE records SET data = ?", [(json.dumps({k: v for k, v in data.items() if k != "format"}),)])
+    if field != "derivation":  # lies in a column of its own
+        with pytest.raises(LithifyError, match="this is no tuning record"):
+            records.find(RECORD.problem, RECORD.device)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("data", "{"), ("data", "null"), ("data", "[1]"), ("derivation", b"zip")]
+)
+def test_rows_that_are_no_records(column: str, value: str | bytes, records: Records) -> None:
+    records.put(RECORD)
+    records._write(f"UPDATE records SET {column} = ?", [(value,)])
+    for read in (records.all, lambda: records.find(RECORD.problem, RECORD.device)):
+        with pytest.raises(LithifyError, match="this is no tuning record"):
+            read()

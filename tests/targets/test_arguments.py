@@ -253,6 +253,23 @@ def test_real_torch_tensors() -> None:
         CHECK.check((1.0, tensor.to_sparse()))
 
 
+def test_tensors_that_show_other_numbers_than_they_hold_are_no_place_for_results() -> None:
+    torch = pytest.importorskip("torch")
+    interface = Interface("f", (), (Argument("out", "complex64", (3,), "output"),))
+    check = Arguments(interface)
+    call = check.check(())
+    plain = torch.zeros(3, dtype=torch.complex64)
+    assert address_of(check.results(plain, call)[0][0]) == plain.data_ptr()
+    with pytest.raises(LaunchError, match="shows a copy of its elements"):
+        check.results(plain.conj(), call)
+
+
+def test_numbers_of_thousands_of_digits_are_refused_in_words() -> None:
+    for number in (10**5000, -(10**5000)):
+        with pytest.raises(LaunchError, match="an integer of 16610 bits, which f32 cannot hold"):
+            CHECK.check((number, X))
+
+
 # ---- the interface and the memory ------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ import datetime
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -85,9 +85,45 @@ class Record:
             data = json.loads(line)
             if data.pop("format") != _FORMAT:
                 raise LithifyError("a tuning record of another format", hint=f"this version reads format {_FORMAT}")
-            return Record(**data)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LithifyError(f"this is no tuning record: {line[:80]}") from error
+        return Record.from_data(data, line)
+
+    @staticmethod
+    def from_data(data: Any, text: str) -> Record:
+        """The record of its fields by name, which `text` says. Raises LithifyError where one is missing or no such."""
+        try:
+            record = Record(**data)
+        except TypeError as error:
+            raise LithifyError(f"this is no tuning record: {text[:80]}") from error
+        wrong = next((name for name, (right, _) in _FIELDS.items() if not right(getattr(record, name))), None)
+        if wrong is not None:
+            shown = f"{wrong} is {getattr(record, wrong)!r}"
+            raise LithifyError(f"this is no tuning record: {shown[:80]}", hint=f"{wrong} should be {_FIELDS[wrong][1]}")
+        return record
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _are(type_: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(isinstance(v, type_) for v in value.values())
+
+
+_TEXT = (lambda value: isinstance(value, str), "a text")
+_TIME = (_is_time, "a time in seconds")
+_OR_NONE = (lambda value: value is None or _is_time(value), "a time in seconds, or null")
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("problem", "device", "family", "parameters", "state", "date", "derivation"), _TEXT),
+    **dict.fromkeys(("seconds", "low", "high"), _TIME),
+    **dict.fromkeys(("default_seconds", "bound_seconds"), _OR_NONE),
+    "measured": (lambda value: isinstance(value, int), "a number of candidates"),
+    "sizes": (_are(int), "numbers by name"),
+    "scalars": (_are(str), "types by name"),
+    "versions": (_are(str), "texts by name"),
+}
+"""What each field of a record has to be: files of records come from anywhere."""
 
 
 @dataclass(frozen=True)
@@ -293,8 +329,12 @@ def now() -> str:
 
 
 def _record(data: str, derivation: bytes | None) -> Record:
-    record = Record(**json.loads(data))
-    return replace(record, derivation=zlib.decompress(derivation).decode()) if derivation else record
+    try:
+        fields = json.loads(data)
+        text = zlib.decompress(derivation).decode() if derivation else ""
+    except (TypeError, ValueError, zlib.error) as error:
+        raise LithifyError(f"this is no tuning record: {str(data)[:80]}") from error
+    return replace(Record.from_data(fields, data), derivation=text)
 
 
 def _distinct(records: Iterable[Record]) -> list[Record]:

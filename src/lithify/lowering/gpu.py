@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from lithify.arith import Expr, minimum
 from lithify.lang.levels import HEAP, INLINE, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.term import Term, contains, subterms
 from lithify.lang.types import Type, shape_of
 from lithify.lowering import gpu_copies, gpu_parts, gpu_rows, gpu_scans, stages
@@ -24,7 +25,7 @@ from lithify.lowering.facts import (
     lanes_of,
 )
 from lithify.lowering.gpu_rows import GROUP_TEAM, Team
-from lithify.lowering.needs import Need, Nest, has_loops, has_work, is_lazy, is_scalar
+from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import count, elements, is_constant, length_of, size_of
 from lithify.rewrite import Strategy, at, repeat, topdown

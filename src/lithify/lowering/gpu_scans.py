@@ -10,10 +10,11 @@ from __future__ import annotations
 from math import gcd
 
 from lithify.lang.levels import HEAP, INLINE, LOCAL, Level, Memory
+from lithify.lang.reading import has_work
 from lithify.lang.term import Term
 from lithify.lowering.facts import bytes_of, element_of, has_start
 from lithify.lowering.gpu_rows import GROUP_TEAM, Team
-from lithify.lowering.needs import Path, has_loops, has_work, is_scalar
+from lithify.lowering.needs import Path, has_loops, is_scalar
 from lithify.lowering.work import is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at, first
