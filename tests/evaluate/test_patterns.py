@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from lithify.arith import size
+from lithify.arith import const, size
 from lithify.evaluate import evaluate
 from lithify.lang import build as b
-from lithify.lang.errors import EvaluationError
+from lithify.lang.errors import EvaluationError, TypeMismatch
 from lithify.lang.index_functions import index_function, reverse, stride
 from lithify.lang.levels import LOCAL, PAR, SEQ, VEC, Level
 from lithify.lang.operators import OPERATORS
@@ -309,12 +309,13 @@ def test_results_do_not_alias_the_inputs() -> None:
 # ---- indices -------------------------------------------------------------------------------------------------------
 
 
-def test_indices_outside_an_array_are_reported() -> None:
+def test_indices_outside_an_array_are_refused() -> None:
     n = size("n")
-    term = b.at(b.param("xs", Array(n, f32)), b.const(2, Index(n)))
-    assert evaluate(term, {"xs": np.arange(3.0)}) == 2
-    with pytest.raises(EvaluationError, match="index 2 is outside"):
-        evaluate(term, {"xs": np.arange(2.0)})
+    xs = b.param("xs", Array(n + 2, f32))
+    assert evaluate(b.at(xs, b.const(1, Index(n + 2))), {"xs": np.arange(3.0)}) == 1
+    for at in (n + 2, n + 5, const(3), const(-1)):
+        with pytest.raises(TypeMismatch, match=r"index .* is (outside|not inside)"):
+            b.const(at, Index(n + 2))
 
 
 def test_nothing_is_evaluated_for_no_elements() -> None:
