@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from lithify.explore.choice import chosen, distance
+from lithify.explore.problems import read_problem
 from lithify.explore.records import Measured, Record, Records
 from lithify.lang.build import param
 from lithify.lang.scalars import f32, f64
+from lithify.lang.term import Term
 from lithify.lang.types import Array
+from lithify.lowering.families import recognise
+from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters
 from lithify.machine import host
+from lithify.program import parse
 from tests.explore.test_records import RECORD
 from tests.explore.toy import Blocks, times
 
@@ -92,6 +97,31 @@ def test_distances() -> None:
     assert distance(problem, record(200, "")) == distance(problem, record(50, "")) == 1
     assert distance(problem, record(0, "")) == float("inf")
     assert distance(problem, replace(HERE, sizes={"m": 1})) == float("inf")
+
+
+def test_what_was_whole_there_and_is_not_here_is_not_taken(records: Records) -> None:
+    """A block of the whole sum of 512 packs once; of 768 it would pack anew for every six rows, five times slower."""
+
+    def of(m: int, n: int, k: int) -> Term:
+        read = read_problem(f"gemm -t f32 -m {m} -n {n} -k {k}")
+        types = Array(m, Array(k, f32)), Array(k, Array(n, f32))
+        return parse(read.text)[read.name].specialise(*map(str, types)).elaborated.term
+
+    found = recognise(name_loops(of(512, 512, 512)))
+    assert found is not None
+    space = found[0].space(found[1], host())
+    assert space is not None
+    parameters = space.default.updated(mPerBlock=6, mPerThread=6, nPerBlock=256, nPerThread=64, kPerBlock=512,
+                                       outer="n", packA="none", packB="thread")  # fmt: skip
+    if space.against(parameters) is not None:
+        pytest.skip("this machine has too few registers")
+    problem = found[1]
+    records.put(replace(HERE, problem=problem.line, family=problem.family, sizes=dict(problem.sizes),
+                        scalars=dict(problem.scalars), parameters=str(parameters),
+                        default_seconds=HERE.seconds * 1.3))  # fmt: skip
+    assert chosen(of(512, 512, 512), host(), records=records) == parameters
+    assert chosen(of(384, 512, 512), host(), records=records) == parameters
+    assert chosen(of(384, 768, 768), host(), records=records) is None
 
 
 # ---- the model's first choice --------------------------------------------------------------------------------------

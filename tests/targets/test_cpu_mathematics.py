@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lithify.kernel.translate import translate
+from lithify.lang import read_text
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bf16, f16, f32, f64
 from lithify.targets.cpu import CpuTarget
@@ -129,3 +131,13 @@ def test_no_lane_goes_through_the_c_library(name: str, scalar: Scalar) -> None:
     assert "lithify_run" in assembly
     library = r"[$\s](exp|log|tanh|erf|sqrt|floor|rint|roundeven|fmin|fmax|fma)f?(?:@PLT)?,?\s"
     assert not re.findall(library, assembly)
+
+
+@pytest.mark.parametrize("scalar", [f32, f64, f16])
+def test_squares_are_products(scalar: Scalar) -> None:
+    """As `**` writes them in Python: to the last bit, and without logarithms."""
+    term = read_text(f"f = λ (xs : 64.{scalar}) . map[vec] (λ x . x ^ 2) xs")["f"].elaborate()
+    program = translate(term.term, term.parameters)
+    x = np.concatenate([np.random.default_rng(0).normal(size=60), [0.0, -0.0, np.inf, np.nan]]).astype(scalar.dtype)
+    np.testing.assert_array_equal(TARGET.compile(program)(x), x * x)
+    assert len(TARGET.assembly(program).splitlines()) < 120

@@ -1,9 +1,10 @@
 """Which parameters a program is lowered by: those that were measured for its problem, or for the nearest one.
 
 Nothing is measured here. First the record of exactly this problem on this device; else that of the nearest problem of
-the same family, types and device for which its parameters are valid, if it is near enough and was clearly faster than
-the default there; else the first choice of a cost model that was fitted to the device's measurements, if it is sure;
-else the default, which is what no parameters mean.
+the same family, types and device for which its parameters are valid and look no worse than the default (a block that
+was the whole of a size is not here), if it is near enough and was clearly faster than the default there; else the first
+choice of a cost model that was fitted to the device's measurements, if it is sure; else the default, which is what no
+parameters mean.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from math import log2
 
-from lithify.explore.candidates import valid_in
+from lithify.explore.candidates import features_of, valid_in
 from lithify.explore.prediction import first_choice
 from lithify.explore.records import RECORDS, Record, Records
 from lithify.lang.errors import LithifyError
 from lithify.lang.term import Term
 from lithify.lowering.families import FAMILIES, recognise
 from lithify.lowering.loops import name_loops
-from lithify.lowering.tuning import Family, Parameters, Problem
+from lithify.lowering.tuning import Family, Parameters, Problem, Space
 from lithify.machine import DeviceModel
 
 _FARTHEST = 2.0  # sum over the sizes of |log2 of their ratio|: twice as large in two sizes, four times in one
 _CLEARLY = 1.05  # times faster than the default, to be believed of another problem
+_ROUGHLY = 0.02  # of the estimate's logarithm: no difference
 
 
 def chosen(
@@ -44,10 +46,16 @@ def chosen(
             return parameters
         for record in near(problem, model.fingerprint, records):
             parameters = valid_in(space, record.parameters)
-            if parameters is not None:
+            if parameters is not None and _fits(found[0], problem, model, space, parameters):
                 return parameters if (record.gain or 0.0) > _CLEARLY else None
         return first_choice(found[0], problem, model, space, records)
     return None
+
+
+def _fits(family: Family, problem: Problem, model: DeviceModel, space: Space, parameters: Parameters) -> bool:
+    """Do parameters of another problem take no longer than the default here, by the family's rough estimate?"""
+    given, default = features_of(family, problem, model, space, [str(parameters), str(space.default)]).rough
+    return bool(given <= default + _ROUGHLY)
 
 
 def near(problem: Problem, device: str, records: Records = RECORDS) -> Iterator[Record]:

@@ -152,7 +152,7 @@ def sample(type_: Type, random: np.random.Generator, shape: tuple[int, ...] = ()
     """Random values of a type, as an argument: floats between 0 and 1, small integers, indices in range."""
     if isinstance(type_, Array):
         if type_.size.constant is None:
-            raise LithifyError(f"the size {type_.size} is not known")
+            raise LithifyError(f"the size {type_.size} is not known", hint="give arguments, or their types (100.f32)")
         return sample(type_.element, random, (*shape, type_.size.constant))
     if isinstance(type_, Tuple):
         return tuple([sample(item, random, shape) for item in type_.items])

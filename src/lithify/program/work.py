@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term
@@ -46,7 +47,7 @@ def bytes_of(type_: Type) -> int:
 def _count(type_: Type) -> int:
     assert isinstance(type_, Array)
     if type_.size.constant is None:
-        raise ValueError(f"the size {type_.size} is not known")
+        raise LithifyError(f"the size {type_.size} is not known", hint="give arguments, or their types (100.f32)")
     return type_.size.constant
 
 

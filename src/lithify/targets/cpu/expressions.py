@@ -16,6 +16,7 @@ import numpy as np
 from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor, const
 from lithify.kernel import ir
 from lithify.lang.errors import Rejected
+from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bool_, i64
 from lithify.targets.cpu import operators
 from lithify.targets.cpu.builder import Builder, Module, Value, bytes_of_kind, suffix
@@ -189,6 +190,8 @@ class Emitter(Builder):
         if isinstance(value, ir.Choose):
             return self._choose(value)
         operands = [(self._value(v), v.scalar) for v in value.operands]
+        if _is_square(value):
+            return operators.apply(self, OPERATORS["mul"], [operands[0], operands[0]], value.scalar)
         return operators.apply(self, value.operator, operands, value.scalar)
 
     def _constant(self, constant: ir.Constant) -> Parts:
@@ -422,3 +425,11 @@ class Emitter(Builder):
     def bind(self, values: Mapping[Variable, Value]) -> None:
         """Variables in scope from here on."""
         self.variables.update(values)
+
+
+def _is_square(value: ir.Apply) -> bool:
+    """x ^ 2, which is x * x to the last bit, and many times as fast."""
+    if value.operator.name != "pow" or not value.scalar.is_float:
+        return False
+    power = value.operands[1]
+    return isinstance(power, ir.Constant) and power.value == 2
