@@ -11,12 +11,13 @@ import lithify as lf
 from lithify.cli import bench
 from lithify.lang.scalars import f32
 from lithify.lang.types import array
-from lithify.machine import GENERIC_GPU, DeviceModel, roofline
+from lithify.machine import GENERIC_GPU, DeviceModel, instruction, roofline
 from lithify.machine.host import host
 from lithify.program.bandwidth import measured
 from lithify.program.devices import device
 from lithify.program.explain import Explanation, _about_caches
-from lithify.program.work import Work
+from lithify.program.work import Work, on_units
+from tests.instruction_tiles import tile
 
 PROGRAMS = lf.parse("""
 squares (xs : n.complex64) = map (λ x . x * x) xs
@@ -82,3 +83,12 @@ def test_an_estimated_bound_is_said_to_be_one(capsys: pytest.CaptureFixture[str]
     assert rows[2].rstrip().endswith("f32 arithmetic")
     assert "gpu:0: the rate of f32 arithmetic is an estimate" in shown.err
     assert "gpu:1: the rate" not in shown.err
+
+
+def test_instructions_work_on_the_units_that_have_them() -> None:
+    lowered = tile(instruction("amx.16x16x32.bf16")).term
+    done = {"f32": 1000, "i32": 5}
+    assert on_units(done, lowered, {"f32", "i32", "matrix bf16"}) == {"matrix bf16": 1000, "i32": 5}
+    assert on_units(done, lowered, {"f32", "i32"}) == done
+    plain = tile(instruction("avx512.fma.16.f32")).term
+    assert on_units(done, plain, {"f32", "matrix f32"}) == done

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lithify.lang.types import Type
 from lithify.program.arguments import flatten
-from lithify.program.work import Work, work_of
+from lithify.program.work import Work, on_units, work_of
 
 if TYPE_CHECKING:
     from lithify.lang.module import Elaborated
@@ -103,7 +103,8 @@ def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequ
     work = work_of(program.term, [type_ for _, type_ in program.parameters])
     device = measured(specialisation.device)
     known = {peak.of for peak in device.model.arithmetic}
-    bound = roofline(work.bytes, {t: n for t, n in work.operations.items() if t in known}, device.model)
+    operations = on_units(work.operations, lowered.term, known)
+    bound = roofline(work.bytes, {t: n for t, n in operations.items() if t in known}, device.model)
     return Explanation(
         specialisation.source.name,
         str(device),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term
+from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 
 
@@ -49,6 +50,19 @@ def _count(type_: Type) -> int:
     if type_.size.constant is None:
         raise LithifyError(f"the size {type_.size} is not known", hint="give arguments, or their types (100.f32)")
     return type_.size.constant
+
+
+def on_units(operations: Mapping[str, int], lowered: Term, known: AbstractSet[str]) -> dict[str, int]:
+    """Operations by the unit that does them: sums of products by instructions on the machine's `matrix` units.
+
+    `known` are the rates that the machine's model has ("f32", "matrix bf16", ..).
+    """
+    moved = dict(operations)
+    for row in {t["row"] for t in subterms(lowered) if t.kind == "instr"}:
+        unit, scalar = f"matrix {row.operands[0]}", row.operands[2]
+        if row.shape[2] > 1 and unit in known and scalar in moved:
+            moved[unit] = moved.pop(scalar)
+    return moved
 
 
 class _Counter:
