@@ -272,6 +272,8 @@ def test_sizes() -> None:
         frontend.size("n m")
     with pytest.raises(TypeError, match=r"lf\.size"):
         frontend.Array[frontend.sizes("k"), f32]  # type: ignore[index]
+    with pytest.raises(TypeError, match=r"not the text 'k': n = lf\.size\('k'\) makes one"):
+        frontend.Array["k", f32]  # type: ignore[index]
 
 
 def test_dimensions_too_many_or_too_few() -> None:

@@ -73,6 +73,8 @@ class Array(Type):
     def __class_getitem__(cls, shape_then_element: tuple[Expr | int | Type, ...]) -> Type:
         if any(isinstance(item, tuple) for item in shape_then_element):
             raise TypeError("a size is a number or a variable, not a tuple: n = lf.size('n') makes one, not lf.sizes")
+        for text in (item for item in shape_then_element if isinstance(item, str)):
+            raise TypeError(f"a size is a number or a variable, not the text {text!r}: n = lf.size({text!r}) makes one")
         return array(*shape_then_element)
 
     def __new__(cls, size: Expr | int, element: Type) -> Array:
