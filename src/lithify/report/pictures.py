@@ -159,7 +159,7 @@ def draw_space(record: Record) -> Figure:
     """The performance of every measured point, from the slowest to the fastest, and of the default."""
     points: Mapping[str, Sequence[float]] = record["points"]
     figure, axes = _pyplot().subplots(1, len(points), figsize=(4.2 * len(points), 3.8), layout="constrained",
-                                      sharey=True, squeeze=False)  # fmt: skip
+                                      squeeze=False)  # fmt: skip
     operations = 2.0 * record["size"] ** 3
     for axis, (device, seconds) in zip(axes[0], points.items(), strict=True):
         speeds = np.sort(operations / np.array(seconds) / 1e9)
