@@ -114,25 +114,24 @@ def _multiples(tile: int, size: int) -> list[int]:
 
 def _against(p: Parameters, problem: Problem, machine: _Machine) -> str | None:
     """Why a set of parameters is invalid."""
-    k = problem.sizes["k"]
+    k, row = problem.sizes["k"], chosen(p)
     if p.number("kPerBlock") < k:
         if "-whole" in problem.line and k % p.number("kPerBlock"):
             return f"kPerBlock={p['kPerBlock']} does not divide {k}, and nothing is known that fills up the last block"
         if "heap" in (p["packA"], p["packB"]):
             return "kPerBlock: a block of the sum packs its operands itself, not on the heap"
-        row = chosen(p)
-        if row is not None and p.number("kPerBlock") % row.shape[2]:
-            return f"kPerBlock={p['kPerBlock']} is not a multiple of the {row.shape[2]} terms of {row.name}"
-        if row is not None and _up(k, row.shape[2]) % p.number("kPerBlock"):
-            return (
-                f"kPerBlock={p['kPerBlock']}: equal blocks are wanted for {row.name}, of {_up(k, row.shape[2])} terms"
-            )
+        if row is not None:
+            terms = _up(k, row.shape[2])
+            if p.number("kPerBlock") % row.shape[2]:
+                return f"kPerBlock={p['kPerBlock']} is not a multiple of the {row.shape[2]} terms of {row.name}"
+            if terms % p.number("kPerBlock"):
+                return f"kPerBlock={p['kPerBlock']}: equal blocks are wanted for {row.name}, of {terms} terms"
     inner = "B" if p["outer"] == "m" else "A"
     if p["parallel"] == "all" and p[f"pack{inner}"] == "heap":
         return f"pack{inner}=heap: what is packed for all blocks would be packed once for each, parallel=all"
-    name, columns = str(p["instruction"]), p.number("nPerThread")
-    if name != NONE and columns % instruction_of(name).shape[1]:
-        return f"nPerThread={columns}: {name} computes {instruction_of(name).shape[1]} columns at once"
+    columns = p.number("nPerThread")
+    if row is not None and columns % row.shape[1]:
+        return f"nPerThread={columns}: {row.name} computes {row.shape[1]} columns at once"
     too_many = _registers(p, machine)
     if too_many:
         return too_many
@@ -148,9 +147,8 @@ def _registers(p: Parameters, machine: _Machine) -> str | None:
     rows, columns, row = p.number("mPerThread"), p.number("nPerThread"), chosen(p)
     if row is not None and row.line:
         m, n, _ = row.shape
-        for dim, size, of_tile in (("m", rows, m), ("n", columns, n)):
-            if size % of_tile:
-                return f"{dim}PerThread={size} is not a multiple of {row.name}'s {of_tile}"
+        if rows % m:
+            return f"mPerThread={rows} is not a multiple of {row.name}'s {m}"
         needed = rows // m * (columns // n)
         return f"registers: {needed} tiles of {_TILES_OF_RESULTS}" if needed > _TILES_OF_RESULTS else None
     vectors = -(-columns // machine.lanes)
@@ -201,13 +199,12 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
     stored = SCALARS[problem.scalars["acc" if instruction == "none" else "b"]].bytes
     sizes = problem.sizes
     once = sizes["m"] <= _once(machine) and sizes["n"] * sizes["k"] * stored > machine.second_cache // 2
-    row = None if instruction == "none" else instruction_of(instruction)
+    row = None if instruction == NONE else instruction_of(instruction)
     if row is not None and row.line:
         rows, columns = _tiles(sizes["m"], sizes["n"], row)
+        pack_a = pack_a or sizes["m"] % rows > 0
     else:
         rows, columns = _register_tile(sizes["m"], sizes["n"], sizes["k"], machine, widest=once)
-    if row is not None and sizes["m"] % rows and row.line:
-        pack_a = True
     by_batch = sizes["g"] >= 2 * machine.threads
     wide = not by_batch and sizes["n"] >= 2 * machine.threads * columns
     if pack_a or pack_b:

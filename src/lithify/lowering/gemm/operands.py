@@ -255,12 +255,12 @@ def _sums_before(derivation: Derivation, product: Product, name: str) -> None:
 def instructions(k: str, rows: str, columns: str, row: InstructionRow) -> Strategy:
     """The sums of the register tile by instructions, as many rows and columns at a time as one computes."""
     m, n, _ = row.shape
-    innermost = f"{columns}.tile" if m == 1 else f"{rows}.tile"
-    steps = [at(columns, split_join_zip(n)) >> NARROW, at(innermost, use_instruction(row.name))]
-    if m > 1:
-        inside = try_(at(innermost, layout_out)) >> at(innermost, map_map_shared) >> NARROW
-        steps = [at(rows, split_join_zip(m)) >> NARROW, steps[0], inside, steps[1]]
+    tile = f"{columns}.tile" if m == 1 else f"{rows}.tile"
+    cut = at(columns, split_join_zip(n)) >> NARROW
+    if m > 1:  # rows of a block inside of its columns: then the rows of an instruction stand around its columns
+        in_rows = at(rows, split_join_zip(m)) >> NARROW
+        cut = in_rows >> cut >> try_(at(tile, layout_out)) >> at(tile, map_map_shared) >> NARROW
     levels = [try_(at(f"{loop}.block", map_level(UNROLL))) for loop in (rows, columns)]
-    strategy = at(loop_of(k, "reduce"), seq(*steps, *levels))
+    strategy = at(loop_of(k, "reduce"), seq(cut, at(tile, use_instruction(row.name)), *levels))
     strategy.name = f"instructions({k}, {rows}, {columns}, {row.name})"
     return strategy
