@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
@@ -29,7 +28,7 @@ class StatementEmitter(Emitter):
         self.streamed = streamed
         self.prefetches = prefetches or {}
         self.streams = False  # whether a store past the caches was printed
-        self.tiles: TileRegisters | None = None  # while they are set up
+        self.tiles: TileRegisters | None = None  # in a loop that adds to tiles which stay in them
 
     def statements(self, block: ir.Block) -> None:
         """The statements one after another."""
@@ -81,25 +80,13 @@ class StatementEmitter(Emitter):
             self.statements(loop.body)
 
         kept = accumulated(loop)
-        if kept and self.tiles is None:
-            with self._tile_registers() as tiles:
-                tiles.keep(kept)
-                self.counted(loop.variable, loop.extent, body)
-        else:
+        if not kept:
             self.counted(loop.variable, loop.extent, body)
-
-    @contextmanager
-    def _tile_registers(self) -> Iterator[TileRegisters]:
-        """Tile registers set up for what is printed inside; those that are set up already."""
-        if self.tiles is not None:
-            yield self.tiles
             return
-        self.tiles = TileRegisters(self)
-        try:
-            yield self.tiles
-            self.tiles.release()
-        finally:
-            self.tiles = None
+        self.tiles = TileRegisters(self, kept)
+        self.counted(loop.variable, loop.extent, body)
+        self.tiles.release()
+        self.tiles = None
 
     def _prefetch(self, prefetch: Prefetch) -> None:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -180,8 +167,10 @@ class StatementEmitter(Emitter):
             self.statements(statement.body)
             return
         if is_tile_instruction(statement):
-            with self._tile_registers() as tiles:
-                tiles.multiply_add(statement)
+            tiles = self.tiles or TileRegisters(self)
+            tiles.multiply_add(statement)
+            if self.tiles is None:
+                tiles.release()
             return
         loads = dict(zip("abc", statement.operands, strict=True))
         held = dict(zip("abc", statement.row.elements, strict=True))

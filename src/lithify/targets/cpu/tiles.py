@@ -81,25 +81,22 @@ def accumulated(loop: ir.Loop) -> tuple[Tile, ...]:
 def _may_overlap(a: Tile, b: Tile, row: InstructionRow) -> bool:
     if a.place.buffer is not b.place.buffer:
         return False
-    apart, pitch, columns = (_position(a) - _position(b)).constant, a.pitch.constant, row.in_line[2]
+    apart = (a.place.buffer.position(a.place.index) - b.place.buffer.position(b.place.index)).constant
+    pitch, columns = a.pitch.constant, row.in_line[2]
     if apart is None or pitch is None or a.pitch != b.pitch:
         return True
     return any(abs(apart - lines * pitch) < columns for lines in range(1 - _ROWS, _ROWS))
 
 
-def _position(tile: Tile) -> Expr:
-    position = tile.place.index[0]
-    for index, size in zip(tile.place.index[1:], tile.place.buffer.shape[1:], strict=True):
-        position = position * size + index
-    return position
-
-
 class TileRegisters:
-    """The tile registers between their set-up and their release, as instructions are printed."""
+    """Tile registers from their set-up to their release: for one instruction, or a loop that adds to tiles (`kept`).
 
-    def __init__(self, emitter: Emitter) -> None:
+    Nothing else is printed meanwhile, so that what is multiplied stays as it was loaded.
+    """
+
+    def __init__(self, emitter: Emitter, kept: Iterable[Tile] = ()) -> None:
         self.emitter = emitter
-        self.kept: dict[Tile, int] = {}
+        self.kept = {tile: register for register, tile in enumerate(kept)}
         self.factors: dict[Tile, int] = {}  # the one whose register is wanted next, first
         shapes = bytearray(_LINE)  # palette 1, then for each register its bytes a line and its lines
         shapes[0] = 1
@@ -108,12 +105,8 @@ class TileRegisters:
         numbers = ", ".join(f"i8 {byte}" for byte in shapes)
         emitter.declare(f"{_SHAPES} = private unnamed_addr constant [{_LINE} x i8] [{numbers}], align {_LINE}")
         self._call("ldtilecfg", f"ptr {_SHAPES}")
-
-    def keep(self, tiles: Iterable[Tile]) -> None:
-        """Load tiles that stay until the release."""
-        for tile in tiles:
-            self.kept[tile] = len(self.kept)
-            self._move("tileloadd64", self.kept[tile], tile)
+        for tile, register in self.kept.items():
+            self._move("tileloadd64", register, tile)
 
     def multiply_add(self, statement: ir.Instruction) -> None:
         """One instruction."""
@@ -125,11 +118,6 @@ class TileRegisters:
         self._call(operation.name.removeprefix("llvm.x86."), text)
         if result not in self.kept:
             self._move("tilestored64", registers["c"], result)
-            self.forget()
-
-    def forget(self) -> None:
-        """What is multiplied next must be loaded anew: memory may have changed, or the registers elsewhere."""
-        self.factors.clear()
 
     def release(self) -> None:
         """Store the tiles that were kept, and give the registers back."""
