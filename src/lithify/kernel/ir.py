@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lithify.arith import Expr, Variable
+from lithify.arith import Expr, Variable, const
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Scalar
@@ -42,6 +42,13 @@ class Buffer:
 
     def __str__(self) -> str:
         return self.name
+
+    def position(self, index: Index) -> Expr:
+        """An element's number in memory, row-major. Raises ValueError where there are too few or too many indices."""
+        position = const(0)
+        for size, i in zip(self.shape, index, strict=True):
+            position = position * size + i
+        return position
 
 
 # ---- values --------------------------------------------------------------------------------------------------------

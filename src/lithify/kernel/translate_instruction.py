@@ -67,8 +67,8 @@ def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> 
                           "copy it to memory with its padding")  # fmt: skip
     first = _element(value, const(0), const(0))
     assert isinstance(first, ir.Load)
-    origin = _linear(first)
-    position = _linear(element) - origin
+    origin = first.buffer.position(first.index)
+    position = element.buffer.position(element.index) - origin
     register = _register(tr, row, number, rows, columns)
     if position is register:
         return first, const(row.in_line[number])
@@ -77,7 +77,7 @@ def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> 
         begins = _begin_of_second_line(tr, row, number)
         second = _element(value, *begins)
         assert isinstance(second, ir.Load)
-        pitch = _linear(second) - origin
+        pitch = second.buffer.position(second.index) - origin
         if position is line * pitch + (register - line * row.in_line[number]):
             return first, pitch
     raise tr.rejected(
@@ -118,10 +118,3 @@ def _begin_of_second_line(tr: Translator, row: InstructionRow, number: int) -> t
     rows, columns = ((m, k), (k, n), (m, n))[number]
     places = ((const(i), const(j)) for j in range(columns) for i in range(rows))  # it is near the first one's column
     return next(p for p in places if _register(tr, row, number, *p).constant == row.in_line[number])
-
-
-def _linear(load: ir.Load) -> Expr:
-    position = const(0)
-    for index, size in zip(load.index, load.buffer.shape, strict=True):
-        position = position * size + index
-    return position

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lithify.arith import ArithError, Expr, Loaded, Variable, const
+from lithify.arith import ArithError, Expr, Loaded, Variable
 from lithify.kernel import ir
 from lithify.kernel.walk import parts
 
@@ -125,20 +125,12 @@ def loads(value: ir.Value) -> Iterator[ir.Load]:
     return (part for part in parts(value) if isinstance(part, ir.Load))
 
 
-def linear(buffer: ir.Buffer, index: ir.Index) -> Expr:
-    """The row-major element number of an index vector."""
-    position = const(0)
-    for size, at in zip(buffer.shape, index, strict=True):
-        position = position * size + at
-    return position
-
-
 def _note(
     buffer: ir.Buffer, index: ir.Index, guard: ir.Guard, is_store: bool, loops: _Loops, found: list[Access]
 ) -> None:
     if buffer.role == "scalar" or buffer.memory.name in ("private", "reg"):
         return
-    position = linear(buffer, index)
+    position = buffer.position(index)
     probe = _Probe(position, guard, loops)
     strides = {name: probe.stride(variable) for variable, name, _ in loops}
     borders = {name: probe.borders(variable, extent) for variable, name, extent in loops}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, const
+from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable
 from lithify.kernel import ir
 from lithify.kernel.evaluator.reports import first_line
 from lithify.kernel.walk import accesses, index_accesses, statements
@@ -46,7 +46,7 @@ def _first_beyond(program: ir.Program, bits: int, sizes: Mapping[str, int]) -> F
     for kernel in program.kernels:
         for statement in statements(kernel.body):
             for buffer, index in _touched(statement):
-                low, high = _range(_linear(buffer, index), known)
+                low, high = _range(buffer.position(index), known)
                 if high > limit or low < -limit - 1:
                     return kernel, statement, buffer, high if high > limit else low
     return None
@@ -99,10 +99,3 @@ def _touched(statement: ir.Statement) -> Iterator[tuple[ir.Buffer, ir.Index]]:
             yield from index_accesses((*index, *guard))
         case ir.If(guard, _, _):
             yield from index_accesses(guard)
-
-
-def _linear(buffer: ir.Buffer, index: ir.Index) -> Expr:
-    linear = const(0)
-    for size, i in zip(buffer.shape, index, strict=True):
-        linear = linear * size + i
-    return linear

@@ -268,7 +268,8 @@ class _Placement:
         others = self._by_another_item(old)
         if any(_differs(a - b) for a, b in zip(others, new.index, strict=True)):
             return None
-        if len(others) > 1 and _differs(_number(old.buffer, others) - _number(new.buffer, new.index)):
+        # In a copy to rows of any length the element's number says more than the row and the column do.
+        if len(others) > 1 and _differs(old.buffer.position(others) - new.buffer.position(new.index)):
             return None
         return WARP if self.warp is not None and self.lane is not None and self.warp in known else GROUP
 
@@ -277,14 +278,6 @@ class _Placement:
         if found is None:
             found = self._foreign[access] = tuple([e.substitute(self.others) for e in access.index])
         return found
-
-
-def _number(buffer: ir.Buffer, index: ir.Index) -> Expr:
-    """The element's number: in a copy to rows of any length it says more than the row and the column do."""
-    number = const(0)
-    for size, i in zip(buffer.shape, index, strict=True):
-        number = number * size + i
-    return number
 
 
 def _begins_with(statement: ir.Statement, barrier: ir.Barrier) -> bool:

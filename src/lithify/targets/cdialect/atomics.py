@@ -6,7 +6,6 @@ from lithify.kernel.ir import AtomicUpdate, Load
 from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Kind, Scalar
-from lithify.targets.cdialect.indices import linear
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import CHOICE, PRIMARY, Text
 from lithify.targets.cdialect.values import ValuePrinter, store_text
@@ -17,7 +16,7 @@ def atomic_lines(values: ValuePrinter, place: Place, statement: AtomicUpdate) ->
     forms = values.dialect.atomics
     scalar, operator = statement.buffer.scalar, statement.operator
     value = values.value(statement.value)
-    index = values.indices.text(linear(statement.buffer, statement.index))
+    index = values.indices.text(statement.buffer.position(statement.index))
     names = {"pointer": place.name, "index": index.text, "value": value.within(CHOICE + 1)}
     builtin = forms.builtin.get((operator.name, scalar))
     if builtin is not None:

@@ -6,20 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 
 from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor, const, proves
-from lithify.kernel.ir import Buffer, Guard, Index
+from lithify.kernel.ir import Buffer, Guard
 from lithify.targets.cdialect.dialect import Dialect
 from lithify.targets.cdialect.text import BITS, LOGIC, PLUS, PRIMARY, QUOTIENT, RELATION, TIMES, UNARY, Text
 from lithify.targets.cdialect.width import Widths
 
 LoadIndex = Callable[[Loaded], Text]
-
-
-def linear(buffer: Buffer, index: Index) -> Expr:
-    """The position of an element in a row-major buffer."""
-    position = const(0)
-    for size, i in zip(buffer.shape, index, strict=True):
-        position = position * size + i
-    return position
 
 
 def element_count(buffer: Buffer) -> Expr:

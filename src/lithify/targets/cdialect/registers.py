@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from lithify.arith import Expr
 from lithify.kernel.ir import Buffer
-from lithify.targets.cdialect.indices import linear
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.walk import Access
 
@@ -63,7 +62,7 @@ def private_places(
         use = uses.get(access.buffer)
         if use is not None:
             touched.add(access.buffer)
-            _note(use, linear(access.buffer, access.index), access, vectors)
+            _note(use, access.buffer.position(access.index), access, vectors)
     return [_place(buffer, use, names) for buffer, use in uses.items() if buffer in touched]
 
 

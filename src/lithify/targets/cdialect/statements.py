@@ -26,7 +26,6 @@ from lithify.lang.levels import PAR
 from lithify.targets.cdialect.atomics import atomic_lines
 from lithify.targets.cdialect.declarations import Declarations, Parameters
 from lithify.targets.cdialect.dialect import Dialect, computed
-from lithify.targets.cdialect.indices import linear
 from lithify.targets.cdialect.lanes import LaneSplitter, Leaf
 from lithify.targets.cdialect.names import KEYWORDS, Names
 from lithify.targets.cdialect.registers import Place
@@ -141,7 +140,7 @@ class KernelPrinter:
 
     def _store(self, statement: Store) -> str:
         place = self.values.places[statement.buffer]
-        position = linear(statement.buffer, statement.index)
+        position = statement.buffer.position(statement.index)
         value = self.values.value(statement.value)
         if place.cells is not None:
             assert position.constant is not None

@@ -8,7 +8,7 @@ from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Operator, Typing
 from lithify.lang.scalars import SCALARS, Kind, Scalar, f32, f64
 from lithify.targets.cdialect.dialect import Dialect, Storage, computed, is_rounded, parts_of, unsigned_of
-from lithify.targets.cdialect.indices import IndexPrinter, linear
+from lithify.targets.cdialect.indices import IndexPrinter
 from lithify.targets.cdialect.literals import literal
 from lithify.targets.cdialect.operations import BY_CONSTANT, OPERATIONS, SELECT
 from lithify.targets.cdialect.registers import Place
@@ -74,7 +74,7 @@ class ValuePrinter:
     def element(self, load: Load) -> Text:
         """The element itself, the guard left aside."""
         place = self.places[load.buffer]
-        position = linear(load.buffer, load.index)
+        position = load.buffer.position(load.index)
         if place.cells is not None:
             assert position.constant is not None
             return Text(self.component(place, position.constant))

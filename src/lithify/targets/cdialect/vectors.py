@@ -11,7 +11,6 @@ from lithify.kernel.ir import Apply, AtomicUpdate, Choose, Constant, Guard, Inde
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.targets.cdialect.dialect import Dialect, VectorForms, computed, is_rounded
-from lithify.targets.cdialect.indices import linear
 from lithify.targets.cdialect.lane_lines import SIGNED, UNSIGNED, LaneLines, Vector
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.operations import OPERATIONS
@@ -38,7 +37,7 @@ class VectorPrinter:
     def store(self, statement: Store) -> list[str]:
         """buffer[index] := value for all lanes; nothing is read for lanes in which the guard fails."""
         place = self.values.places[statement.buffer]
-        position = linear(statement.buffer, statement.index)
+        position = statement.buffer.position(statement.index)
         common, own = self._divide(statement.guard)
         self._where = own
         with self.lines.under((*common, *self._in_some_lane(own))):
@@ -153,7 +152,7 @@ class VectorPrinter:
 
     def _load(self, load: Load) -> Vector:
         place = self.values.places[load.buffer]
-        position = linear(load.buffer, load.index)
+        position = load.buffer.position(load.index)
         if place.cells is None:
             load = self._guarded(load)
         common, own = self._divide(load.guard)

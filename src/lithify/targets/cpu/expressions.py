@@ -231,9 +231,7 @@ class Emitter(Builder):
         """The linear place of an element, row-major."""
         if len(index) != len(buffer.shape):
             raise AssertionError(f"{buffer} has {len(buffer.shape)} dimensions, indexed by {len(index)}")
-        linear = const(0)
-        for position, extent in zip(index, buffer.shape, strict=True):
-            linear = linear * extent + position
+        linear = buffer.position(index)
         stride = 0 if self.lane is None else linear.coefficient(self.lane)
         return Access(buffer, linear, stride)
 

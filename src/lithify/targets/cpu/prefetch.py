@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
-from lithify.lowering.access import linear, loads, mentions_data
+from lithify.lowering.access import loads, mentions_data
 from lithify.targets.cpu import engine, policy
 from lithify.targets.cpu.analysis import SHARED_ROLES
 
@@ -146,7 +146,7 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Iterator[_Stream]:
         buffer = load.buffer
         if buffer.role not in SHARED_ROLES or buffer.scalar.is_complex:
             continue
-        position = linear(buffer, load.index)
+        position = buffer.position(load.index)
         step = position.coefficient(loop.variable)
         if position.coefficient(lane) != 1 or step is None or mentions_data(position):
             continue
