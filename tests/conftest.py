@@ -40,7 +40,7 @@ def _nothing_ships(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Records that ship with the package are found where they are what is tested (`test_shipped`), and nowhere else."""
     if not request.node.path.stem.endswith("shipped"):
         monkeypatch.setattr("lithify.explore.records.shipped", lambda: ())
-        monkeypatch.setattr("lithify.explore.place._shipped_marks", lambda: ())
+        monkeypatch.setattr("lithify.explore.place._shipped_mark", lambda device: "")
 
 
 @functools.cache

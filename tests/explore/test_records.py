@@ -100,12 +100,12 @@ def test_merging(records: Records) -> None:
 def test_the_file_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITHIFY_RECORDS", str(tmp_path / "here.sqlite"))
     assert Records().path == tmp_path / "here.sqlite"
-    assert state_of_records() == ""
+    assert state_of_records(RECORD.device) == ""
     Records().put(RECORD)
-    before = state_of_records()
+    before = state_of_records(RECORD.device)
     assert before
     Records().put(replace(RECORD, problem="blocks -n 200"))
-    assert state_of_records() != before
+    assert state_of_records(RECORD.device) != before
 
 
 def test_records_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_records_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     off.add_measurement("p", "d", "b", Measured("c", "right"))
     assert off.path is None
     assert off.all() == []
-    assert state_of_records() == ""
+    assert state_of_records(RECORD.device) == ""
 
 
 def test_shipped_records_stand_behind_the_users(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from lithify.lang.errors import RewriteFailed
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.program import Program, parse
-from lithify.program.explore import problem_of
+from lithify.program.explored import problem_of
 from lithify.program.why import rivals
 from lithify.rewrite.record import save
 from tests.explore.test_records import RECORD

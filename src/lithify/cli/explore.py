@@ -37,7 +37,8 @@ def explore_program(
     from lithify.explore.phases import explore as run_phases
     from lithify.explore.records import RECORDS
     from lithify.explore.search import Budget
-    from lithify.program.explore import explore, problem_of
+    from lithify.program.explore import explore
+    from lithify.program.explored import problem_of
 
     spent = Budget.parse(budget)
     limit = Limit(seed=seed) if rules is None else replace(Limit(seed=seed), rules=rules)

@@ -137,7 +137,7 @@ def _lines_of(problem: str, arguments: Sequence[str], sizes: Sequence[str]) -> I
     from lithify.explore.problems import is_problem, normalised
     from lithify.lowering.families import recognise
     from lithify.lowering.loops import name_loops
-    from lithify.program.explore import problem_of
+    from lithify.program.explored import problem_of
 
     if is_problem(problem):
         yield normalised(problem)

@@ -14,7 +14,6 @@ from contextlib import suppress
 from math import log2
 
 from lithify.explore.candidates import features_of, valid_in
-from lithify.explore.prediction import first_choice
 from lithify.explore.records import RECORDS, Record, Records
 from lithify.lang.errors import LithifyError
 from lithify.lang.term import Term
@@ -48,6 +47,8 @@ def chosen(
             parameters = valid_in(space, record.parameters)
             if parameters is not None and _fits(found[0], problem, model, space, parameters):
                 return parameters if (record.gain or 0.0) > _CLEARLY else None
+        from lithify.explore.prediction import first_choice  # a model to be imported, where nothing else is known
+
         return first_choice(found[0], problem, model, space, records)
     return None
 

@@ -19,17 +19,20 @@ def path_of_records() -> Path | None:
     return _default_path()
 
 
-def state_of_records() -> str:
-    """A text that changes when records may have; "" where there are none at all. Takes microseconds."""
+def state_of_records(device: str) -> str:
+    """A text that changes when records of a device (its fingerprint) may have; "" where there are none at all.
+
+    Takes microseconds.
+    """
     path = path_of_records()
     if path is None:
         return ""
-    return " ".join(filter(None, (_mark(path), _mark(path.with_name(path.name + "-wal")), *_shipped_marks())))
+    return " ".join(filter(None, (_mark(path), _mark(path.with_name(path.name + "-wal")), _shipped_mark(device))))
 
 
 @cache
 def shipped_files() -> tuple[Path, ...]:
-    """The files of records that come with the package."""
+    """The files of records that come with the package, each named by the device that its records are of."""
     return tuple(sorted(_SHIPPED.glob("*.jsonl")))
 
 
@@ -49,5 +52,5 @@ def _mark(path: Path) -> str:
 
 
 @cache
-def _shipped_marks() -> tuple[str, ...]:
-    return tuple(map(_mark, shipped_files()))
+def _shipped_mark(device: str) -> str:
+    return _mark(_SHIPPED / f"{device}.jsonl")

@@ -66,7 +66,7 @@ def first_choice(
 
 def is_trusted(family: Family, scalars: Mapping[str, str], model: DeviceModel, records: Records = RECORDS) -> bool:
     """Whether the model has passed its test on a device; of the user's records this is remembered on disk."""
-    state = state_of_records() if records is RECORDS else ""
+    state = state_of_records(model.fingerprint) if records is RECORDS else ""
     key = CACHE.key("cost model", state, family.name, model.fingerprint, str(sorted(scalars.items())))
     stored = CACHE.get(key) if state else None
     if stored is not None:

@@ -6,28 +6,19 @@ Later calls of the program with arguments of the same types, in any process, are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lithify.explore.phases import Limit, PhaseCandidates, is_key
+from lithify.explore.phases import Limit, PhaseCandidates
 from lithify.explore.phases import explore as run_phases
-from lithify.explore.records import RECORDS, Record, Records
+from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
-from lithify.lang.digest import digest
-from lithify.lang.errors import LithifyError
-from lithify.lowering.families import recognise
-from lithify.lowering.loops import name_loops
-from lithify.lowering.tuning import Problem
 from lithify.program.bandwidth import measured
-from lithify.program.derivations import replay
+from lithify.program.explored import problem_of
 from lithify.program.tune import bound_of, task_of
 
 if TYPE_CHECKING:
     from lithify.program.program import Program
-    from lithify.program.specialise import Specialisation
-
-FAMILY = "rewriting"
 
 
 @dataclass(frozen=True)
@@ -78,32 +69,3 @@ def explore(
         on_progress=on_progress,
     )
     return Explored(candidates, outcome)
-
-
-def problem_of(specialisation: Specialisation) -> Problem:
-    """What records of a program's rewritings are kept under: its types, and a digest of what it says."""
-    elaborated = specialisation.elaborated
-    types = " -> ".join([*(str(t) for _, t in elaborated.parameters), str(elaborated.type)])
-    line = f"{FAMILY} {specialisation.source.name} : {types} #{digest(name_loops(elaborated.term))[:10]}"
-    sizes = {name: size.constant for name, size in elaborated.sizes.items() if size.constant is not None}
-    return Problem(FAMILY, line, sizes, {})
-
-
-def winner_of(specialisation: Specialisation, records: Records = RECORDS) -> Record | None:
-    """The record of what exploring a program found, where a call is to be lowered by it; None where it is not.
-
-    It is for exactly this program and device, faster than the default, and than what tuning found for it; and its
-    derivation still leads where it led. Never raises: records that cannot be read are as good as none.
-    """
-    with suppress(LithifyError):
-        term, device = specialisation.elaborated.term, specialisation.device.model.fingerprint
-        record = records.find(problem_of(specialisation).line, device)
-        if record is None or not is_key(record.parameters) or not record.derivation:
-            return None
-        family = recognise(name_loops(term))
-        tuned = None if family is None else records.find(family[1].line, device)
-        if tuned is not None and tuned.seconds <= record.seconds:
-            return None
-        replay(record.derivation, term)
-        return record
-    return None

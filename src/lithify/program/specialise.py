@@ -20,11 +20,13 @@ from lithify.program.sources import Sizes, Source
 from lithify.targets.base import Quick, never
 
 if TYPE_CHECKING:
+    from lithify.explore.records import Record
     from lithify.kernel.ir import Program as KernelProgram
     from lithify.lang.module import Elaborated
     from lithify.lowering import Lowered
     from lithify.program.devices import Device
     from lithify.program.work import Work
+    from lithify.rewrite import Derivation
     from lithify.targets.base import Executable
 
 _P = ParamSpec("_P")
@@ -122,8 +124,10 @@ class Specialisation:
         term, model = self.elaborated.term, self.device.model
         if not self.chosen:
             return _deeply(lower, term, model, check=check, strategy=self.strategy)
+        from lithify.program.explored import is_rewriting
+
         try:
-            if ";" in self.chosen:
+            if is_rewriting(self.chosen):
                 return self._lower_by_rewriting(check)
             return _deeply(lower, term, model, check=check, parameters=Parameters.parse(self.chosen))
         except RewriteFailed:
@@ -132,18 +136,28 @@ class Specialisation:
             return _deeply(lower, term, model, check=check)  # a record of another version, or of another problem
 
     def _lower_by_rewriting(self, check: bool) -> Lowered:
-        """By what exploring found: its derivation is replayed; by its text where that was given."""
-        from lithify.explore.phases import lower_by
+        """By what exploring found: its derivation is followed again; by its text where that was given."""
         from lithify.lowering import Lowered
-        from lithify.program.derivations import replay
-        from lithify.program.explore import winner_of
 
         term = self.elaborated.term
-        record = None if self.tuning is not None else winner_of(self)
-        if record is None or record.parameters != self.chosen:
+        explored = None if self.tuning is not None else self._explored
+        if explored is None or explored[0].parameters != self.chosen:
+            from lithify.explore.phases import lower_by
+
             return _deeply(lower_by, self.chosen, term, self.device.model, check=check)
-        derivation = _deeply(replay, record.derivation, term, check=check)
+        record, derivation = explored
+        if check:
+            from lithify.program.derivations import replay
+
+            derivation = _deeply(replay, record.derivation, term, check=True)
         return Lowered(derivation.term, derivation)
+
+    @cached_property
+    def _explored(self) -> tuple[Record, Derivation] | None:
+        """What exploring found for the program, if that is what calls are lowered by."""
+        from lithify.program.explored import winner_of
+
+        return _deeply(winner_of, self)
 
     @cached_property
     def chosen(self) -> str:
@@ -156,7 +170,7 @@ class Specialisation:
             return self.tuning or ""
         from lithify.explore.place import state_of_records
 
-        state = state_of_records()
+        state = state_of_records(self.device.model.fingerprint)
         if not state:
             return ""
         from lithify.targets.cache import CACHE
@@ -165,12 +179,13 @@ class Specialisation:
         stored = CACHE.get(key)
         if stored is not None:
             return stored.decode()
-        from lithify.explore.choice import chosen
-        from lithify.program.explore import winner_of
+        if self._explored is not None:
+            text = self._explored[0].parameters
+        else:
+            from lithify.explore.choice import chosen
 
-        explored = _deeply(winner_of, self)
-        found = explored.parameters if explored else _deeply(chosen, self.elaborated.term, self.device.model)
-        text = "" if found is None else str(found)
+            found = _deeply(chosen, self.elaborated.term, self.device.model)
+            text = "" if found is None else str(found)
         CACHE.put(key, text.encode())
         return text
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING
 
-from lithify.explore.phases import DEFAULT, is_key, lower_by
+from lithify.explore.phases import DEFAULT, lower_by
 from lithify.kernel.census import Census, census
 from lithify.kernel.translate import translate
 from lithify.lang.depth import deeply
@@ -20,7 +20,7 @@ from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters
-from lithify.program.explore import problem_of
+from lithify.program.explored import is_rewriting, problem_of
 
 if TYPE_CHECKING:
     from lithify.explore.records import Measured, Records
@@ -75,7 +75,7 @@ def rivals(specialisation: Specialisation, records: Records | None = None) -> li
     found = [Rival("winner", specialisation.chosen, times.get(specialisation.chosen), _census(specialisation))]
     recognised = recognise(name_loops(term))
     space = None if recognised is None else recognised[0].space(recognised[1], model)
-    explored = is_key(specialisation.chosen)
+    explored = is_rewriting(specialisation.chosen)
     if (space is None and not explored) or specialisation.strategy is not None:
         return found
     default = DEFAULT if explored or space is None else str(space.default)
@@ -104,7 +104,7 @@ def _census(specialisation: Specialisation) -> Census:
 def _history(specialisation: Specialisation, records: Records) -> list[Measured]:
     from lithify.targets.cache import package_digest
 
-    if is_key(specialisation.chosen):
+    if is_rewriting(specialisation.chosen):
         line = problem_of(specialisation).line
     else:
         recognised = recognise(name_loops(specialisation.elaborated.term))

@@ -5,8 +5,8 @@ print(candidates.funnel)                           # what each filter dropped
 search(candidates, ...)                            # `lithify.explore.search`
 """
 
-from lithify.explore.phases.candidates import DEFAULT, PhaseCandidates, Plan, is_key, lower_by
+from lithify.explore.phases.candidates import DEFAULT, PhaseCandidates, Plan, lower_by
 from lithify.explore.phases.funnel import Funnel, Stage
 from lithify.explore.phases.run import Limit, explore
 
-__all__ = ["DEFAULT", "Funnel", "Limit", "PhaseCandidates", "Plan", "Stage", "explore", "is_key", "lower_by"]
+__all__ = ["DEFAULT", "Funnel", "Limit", "PhaseCandidates", "Plan", "Stage", "explore", "lower_by"]

@@ -90,11 +90,6 @@ def finish(derivation: Derivation, model: DeviceModel) -> Lowered:
     return Lowered(derivation.term, derivation)
 
 
-def is_key(text: str) -> bool:
-    """Whether a text says a way to rewrite a program: tuning parameters are others."""
-    return ";" in text
-
-
 def lower_by(key: str, term: Term, model: DeviceModel, *, check: bool = False) -> Lowered:
     """A program lowered as a key says; with `check`, values are compared at every step (small sizes).
 
