@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from math import log2
 
 from lithify.explore.candidates import features_of, valid_in
+from lithify.explore.experience import size_distance
 from lithify.explore.records import RECORDS, Record, Records
 from lithify.lang.errors import LithifyError
 from lithify.lang.term import Term
@@ -74,13 +74,12 @@ def distance(problem: Problem, record: Record) -> float:
     """
     if dict(problem.scalars) != dict(record.scalars) or problem.sizes.keys() != record.sizes.keys():
         return float("inf")
-    apart = {f"-{name}" for name in problem.sizes} | {"-epilogue"}
-    if _flags(problem.line, apart) != _flags(record.problem, apart):
+    may_differ = {f"-{name}" for name in problem.sizes} | {"-epilogue"}
+    if _flags(problem.line, may_differ) != _flags(record.problem, may_differ):
         return float("inf")
-    pairs = [(size, record.sizes[name]) for name, size in problem.sizes.items()]
-    if any((a < 1) != (b < 1) for a, b in pairs):
+    if any((size < 1) != (record.sizes[name] < 1) for name, size in problem.sizes.items()):
         return float("inf")
-    return sum(abs(log2(a / b)) for a, b in pairs if a >= 1)
+    return size_distance(problem, record)
 
 
 def _flags(line: str, but: set[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ def experience_of(
 ) -> tuple[Experience, ...]:
     """What was measured of other problems of the family with the same scalars, those of the nearest sizes."""
     others = [
-        (_apart(problem, record), record.problem, record)
+        (size_distance(problem, record), record.problem, record)
         for record in _alike(family, problem.scalars, model, records)
         if record.problem != problem.line and record.sizes.keys() == problem.sizes.keys()
     ]
@@ -73,6 +73,7 @@ def _times(record: Record, space: Space, records: Records) -> Iterator[tuple[str
     yield record.parameters, record.seconds
 
 
-def _apart(problem: Problem, record: Record) -> float:
+def size_distance(problem: Problem, record: Record) -> float:
+    """How far a record's sizes are from a problem's: the sum of |log2| of their ratios, 0 counted as 1."""
     pairs = [(size, record.sizes[name]) for name, size in problem.sizes.items()]
     return sum(abs(log2(max(a, 1) / max(b, 1))) for a, b in pairs)

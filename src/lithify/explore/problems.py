@@ -6,8 +6,8 @@ Flags are `-key value`, `--key value` or `-key=value`, in any order; a line that
 spelling is rocMLIR's; `convolution` drivers write theirs alike.) An operator is a row of a table: its flags, and how
 their values become a program.
 
-Problems that tuning finds in programs are printed with the same flags, and three more (`-reduction`, `-epilogue`,
-`-prologue`) that name what only the program says by a digest: such a line is read, but is no program.
+Problems that tuning finds in programs are printed with the same flags, and some more (`-reduction`, `-epilogue`, ..)
+that name what only the program says by a digest: such a line is read, but is no program.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lithify.lang.types import Type
 from lithify.program.arguments import flatten
-from lithify.program.work import Work, on_units, work_of
+from lithify.program.work import Work, bound_of, work_of
 
 if TYPE_CHECKING:
     from lithify.lang.module import Elaborated
@@ -96,15 +96,12 @@ def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequ
 
     `program` is the program for the arguments' sizes (the specialisation may be one for any sizes).
     """
-    from lithify.machine import roofline
     from lithify.program.bandwidth import measured
 
     lowered = specialisation.lowered
     work = work_of(program.term, [type_ for _, type_ in program.parameters])
     device = measured(specialisation.device)
-    known = {peak.of for peak in device.model.arithmetic}
-    operations = on_units(work.operations, lowered.term, known)
-    bound = roofline(work.bytes, {t: n for t, n in operations.items() if t in known}, device.model)
+    bound = bound_of(work, lowered.term, device.model)
     return Explanation(
         specialisation.source.name,
         str(device),
@@ -115,7 +112,7 @@ def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequ
         bound,
         statistics.median(timings(specialisation, arguments)),
         tuple(lowered.derivation.names()),
-        (*_about_caches(work, bound, device.model), *_about_types(work, known)),
+        (*_about_caches(work, bound, device.model), *_about_types(work, device.model)),
         len(specialisation.kernels.kernels),
     )
 
@@ -133,8 +130,9 @@ def _about_caches(work: Work, bound: Bound, model: DeviceModel) -> list[str]:
     return ["everything fits into the caches, which are faster than the memory that the bound is of"]
 
 
-def _about_types(work: Work, known: set[str]) -> list[str]:
+def _about_types(work: Work, model: DeviceModel) -> list[str]:
     """Arithmetic that the bound leaves out."""
+    known = {peak.of for peak in model.arithmetic}
     unknown = [name for name in work.operations if name not in known]
     return [f"the device's rate of {', '.join(unknown)} arithmetic is not known: the bound is without it"] * bool(
         unknown

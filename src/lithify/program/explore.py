@@ -13,9 +13,8 @@ from lithify.explore.phases import Limit, PhaseCandidates
 from lithify.explore.phases import explore as run_phases
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
-from lithify.program.bandwidth import measured
 from lithify.program.explored import problem_of
-from lithify.program.tune import bound_of, task_of
+from lithify.program.tune import least_seconds, task_of
 
 if TYPE_CHECKING:
     from lithify.program.program import Program
@@ -54,16 +53,15 @@ def explore(
     model = specialisation.device.model
     candidates = run_phases(elaborated.term, tuple(elaborated.parameters), model, limit or Limit(seed=seed), on_phase)
     on_funnel(candidates)
-    work = specialisation.work
     outcome = search(
         candidates,
         specialisation.device.target,
-        task_of(specialisation, arguments, work),
+        task_of(specialisation, arguments),
         problem_of(specialisation),
         Budget.parse(budget) if isinstance(budget, str) else budget,
         search=search_by,
         seed=seed,
-        bound_seconds=bound_of(work, measured(specialisation.device)),
+        bound_seconds=least_seconds(specialisation),
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,

@@ -25,12 +25,11 @@ from lithify.lang.types import Array, Tuple, Type
 from lithify.lowering.families import FAMILIES, recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Family
-from lithify.machine import roofline
 from lithify.program.arguments import flatten
 from lithify.program.bandwidth import measured
 from lithify.program.check import sample
-from lithify.program.devices import Device, device
-from lithify.program.work import Work
+from lithify.program.devices import device
+from lithify.program.work import bound_of
 
 if TYPE_CHECKING:
     from lithify.program.program import Program
@@ -59,7 +58,6 @@ def tune(
     """
     specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
     candidates = candidates_of(specialisation, families)
-    work = specialisation.work
     near_keys = [
         str(parameters)
         for record in near(candidates.problem, candidates.model.fingerprint, records)
@@ -68,14 +66,14 @@ def tune(
     return search(
         candidates,
         specialisation.device.target,
-        task_of(specialisation, arguments, work),
+        task_of(specialisation, arguments),
         candidates.problem,
         Budget.parse(budget) if isinstance(budget, str) else budget,
         search=search_by,
         seed=seed,
         near=near_keys,
         experience=experience_of(candidates.family, candidates.problem, candidates.model, records),
-        bound_seconds=bound_of(work, measured(specialisation.device)),
+        bound_seconds=least_seconds(specialisation),
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,
@@ -100,7 +98,7 @@ def candidates_of(specialisation: Specialisation, families: tuple[Family, ...] =
     return SpaceCandidates(term, tuple(elaborated.parameters), model, family, problem, space)
 
 
-def task_of(specialisation: Specialisation, arguments: Sequence[Any], work: Work) -> Task:
+def task_of(specialisation: Specialisation, arguments: Sequence[Any]) -> Task:
     """What candidates are run on: copies of the arguments, or random values, and exact results."""
     elaborated = specialisation.elaborated
     random = np.random.default_rng(_SEED)
@@ -112,7 +110,7 @@ def task_of(specialisation: Specialisation, arguments: Sequence[Any], work: Work
     inputs = dict(zip([name for name, _ in elaborated.parameters], values, strict=True))
     expected = [np.asarray(leaf) for leaf in flatten([evaluate(elaborated.term, inputs)])]
     elements = max(1, sum(leaf.size for leaf in expected))
-    operations = {name: count / elements for name, count in work.operations.items()}
+    operations = {name: count / elements for name, count in specialisation.work.operations.items()}
     return Task(
         partial(open_target, specialisation.device.name),
         tuple(flatten(values)),
@@ -131,11 +129,15 @@ def centred(type_: Type, random: np.random.Generator) -> Any:
     return value
 
 
-def bound_of(work: Work, on: Device) -> float | None:
-    """The least time by the roofline; None where the model does not know the machine's peaks."""
-    known = {peak.of for peak in on.model.arithmetic}
+def least_seconds(specialisation: Specialisation) -> float | None:
+    """The least time by the roofline of the measured device; None where the machine's peaks are not known."""
     try:
-        return roofline(work.bytes, {t: n for t, n in work.operations.items() if t in known}, on.model).seconds
+        lowered = specialisation.lowered.term
+    except LithifyError:  # a search goes on without a default
+        lowered = specialisation.elaborated.term
+    model = measured(specialisation.device).model
+    try:
+        return bound_of(specialisation.work, lowered, model).seconds
     except LookupError:
         return None
 

@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
+
+if TYPE_CHECKING:
+    from lithify.machine import Bound, DeviceModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,18 @@ def _count(type_: Type) -> int:
     if type_.size.constant is None:
         raise LithifyError(f"the size {type_.size} is not known", hint="give arguments, or their types (100.f32)")
     return type_.size.constant
+
+
+def bound_of(work: Work, lowered: Term, model: DeviceModel) -> Bound:
+    """The least time for a program's work on a device, by the roofline of what is known of its rates.
+
+    Raises LookupError where the bandwidth of the device's memory is not.
+    """
+    from lithify.machine import roofline
+
+    known = {peak.of for peak in model.arithmetic}
+    done = on_units(work.operations, lowered, known)
+    return roofline(work.bytes, {name: count for name, count in done.items() if name in known}, model)
 
 
 def on_units(operations: Mapping[str, int], lowered: Term, known: AbstractSet[str]) -> dict[str, int]:
