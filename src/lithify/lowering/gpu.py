@@ -24,7 +24,7 @@ from lithify.lowering.facts import (
     is_flat,
     lanes_of,
 )
-from lithify.lowering.gpu_rows import GROUP_TEAM, Team
+from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
 from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import count, elements, is_constant, length_of, size_of
@@ -68,8 +68,6 @@ ROWS_WORK = 512
 ITEMS_TO_BE_BUSY = 1_024
 # Elements of a group's share where the length is not known.
 ANY_PIECE = 16_384
-# The share of a group's local memory that an array may take.
-LOCAL_SHARE = 0.75
 # Elements of an array that an item keeps in registers; more are computed again where they are read.
 MOST_KEPT = 16
 # What stands below a map of one of these is done by one item.

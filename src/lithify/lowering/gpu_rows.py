@@ -49,8 +49,8 @@ LONGEST, LONGEST_READ, SHORTEST = 64, 224, 4
 # Items of a group: as many as their rows leave room for, within these numbers.
 _MOST_ITEMS, _LEAST_ITEMS = 128, 32
 _ROOM = 24 << 10
-# The share of local memory that they may take.
-_SHARE = 0.75
+# The share of a group's local memory that it may fill.
+LOCAL_SHARE = 0.75
 # Views that name no element twice.
 _ONCE = frozenset({"split", "join", "take", "drop", "zip", "transpose", "reindex", "param", "bound"})
 
@@ -74,7 +74,7 @@ def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     while items > _LEAST_ITEMS and items * both > _ROOM:
         items //= 2
     room = model.memory(LOCAL.name).bytes or 0
-    if items * both > _SHARE * room or length_of(m) < items or (xs.kind == "zip" and len(rows) != 2):
+    if items * both > LOCAL_SHARE * room or length_of(m) < items or (xs.kind == "zip" and len(rows) != 2):
         return None
 
     def moved(n: int | None, before: bool) -> Strategy:

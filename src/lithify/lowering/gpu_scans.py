@@ -13,7 +13,7 @@ from lithify.lang.levels import HEAP, INLINE, LOCAL, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term
 from lithify.lowering.facts import bytes_of, element_of, has_start
-from lithify.lowering.gpu_rows import GROUP_TEAM, Team
+from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
 from lithify.lowering.needs import Path, has_loops, is_scalar
 from lithify.lowering.work import is_constant, length_of
 from lithify.machine import DeviceModel
@@ -28,8 +28,6 @@ _ALONE = 32
 _BLOCK, _SHORTEST = 16, 8
 # Pieces that a single group scans one after another sooner than two more kernels would start.
 _PIECES_OF_ONE_GROUP = 8
-# The share of local memory that a piece may take: it is there twice.
-_SHARE = 0.75
 
 
 def is_shared(s: Term) -> bool:
@@ -39,7 +37,7 @@ def is_shared(s: Term) -> bool:
 
 def longest(s: Term, team: Team, model: DeviceModel) -> int:
     """The most elements that a team scans at a time."""
-    room = (model.memory("local").bytes or 0) * _SHARE
+    room = (model.memory("local").bytes or 0) * LOCAL_SHARE
     block = _BLOCK
     while block > 1 and 2 * team.items * team.in_group * (block + 1) * bytes_of(element_of(s)) > room:
         block //= 2

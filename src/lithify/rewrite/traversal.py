@@ -17,6 +17,26 @@ Predicate = Callable[[Term], bool]
 Where = str | Path | Predicate
 
 
+class only(Strategy):
+    """s on terms that a predicate holds of; fails on others."""
+
+    def __init__(self, predicate: Predicate, s: Strategy, name: str) -> None:
+        self.predicate, self.part = predicate, s
+        self.name = f"{name}({s.name})"
+        self._failure = Failure(self)
+
+    def run(self, term: Term, context: Context) -> Term | Failure:
+        return self.part.run(term, context) if self.predicate(term) else self._failure
+
+    def rules(self) -> tuple[Strategy, ...]:
+        return (self.part,)
+
+    def diagnose(self, term: Term, context: Context) -> tuple[Path | None, str]:
+        if not self.predicate(term):
+            return None, f"{self.name} is for other terms"
+        return self.part.diagnose(term, context)
+
+
 class _Traversal(Strategy):
     """A strategy that applies another one further down."""
 

@@ -27,6 +27,7 @@ from lithify.rewrite import (
     everywhere,
     first,
     loop_of,
+    only,
     repeat,
     seq,
     topdown,
@@ -199,7 +200,7 @@ def made_apart(k: str, components: tuple[int, ...]) -> Strategy:
 
 def computed_where_read(product: Product) -> Strategy:
     """Work on the operands is done by whoever reads them: as they are packed, or at every use."""
-    everything = try_(everywhere(_inline_work()))
+    everything = try_(everywhere(only(_is_work, map_level(INLINE), "inline-work")))
     k, nest = product.loops.k, (product.loops.m, product.loops.n, *product.loops.batch)
     loops = [loop_of(k, "reduce"), *[loop_of(name, "map") for name in nest]]
     strategy = seq(*[at(loop, at((2 if number == 0 else 1,), everything)) for number, loop in enumerate(loops)])
@@ -207,18 +208,9 @@ def computed_where_read(product: Product) -> Strategy:
     return strategy
 
 
-class _inline_work(Strategy):
-    """A map that computes, without loops, is computed wherever it is read."""
-
-    def __init__(self) -> None:
-        self.name = "inline-work"
-        self._failure = Failure(self)
-
-    def run(self, term: Term, context: Context) -> Term | Failure:
-        computes_something = term.kind == "map" and contains(term.args[0], lambda t: t.kind == "op")
-        if computes_something and term["level"] is None and is_lazy(term):
-            return map_level(INLINE).run(term, context)
-        return self._failure
+def _is_work(t: Term) -> bool:
+    """Is it a map that computes, without loops? It may be computed wherever it is read."""
+    return t.kind == "map" and t["level"] is None and contains(t.args[0], lambda u: u.kind == "op") and is_lazy(t)
 
 
 def inside(k: str) -> Strategy:

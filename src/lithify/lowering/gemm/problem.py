@@ -22,7 +22,7 @@ from lithify.lowering.facts import element_of
 from lithify.lowering.needs import is_lazy, is_scalar
 from lithify.lowering.tuning import Problem
 from lithify.lowering.work import is_constant, length_of
-from lithify.rewrite import Context, Failure, Strategy, at, first, repeat, topdown
+from lithify.rewrite import Strategy, at, first, only, repeat, topdown
 from lithify.rules.algorithmic import let_introduction
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps, zip_unread
 
@@ -81,23 +81,16 @@ def normal_form() -> Strategy:
 
     A sum that the work after it reads several times has a name: it stands at one place.
     """
-    around = topdown(_with_reduction(first(map_fusion, zip_of_maps, zip_unread)))
-    strategy = repeat(first(around, topdown(reduce_map_fusion), topdown(_sum_named())))
+    around = topdown(only(_holds_reduction, first(map_fusion, zip_of_maps, zip_unread), "with-reduction"))
+    named = topdown(only(_repeats_its_sum, at((0, 0), let_introduction("reduce")), "sum-named"))
+    strategy = repeat(first(around, topdown(reduce_map_fusion), named))
     strategy.name = "normal-form"
     return strategy
 
 
-class _sum_named(Strategy):
-    """A name for the reduction in a map's body, a scalar, that several places of it read."""
-
-    def __init__(self) -> None:
-        self.name = "sum-named"
-        self._failure = Failure(self)
-
-    def run(self, term: Term, context: Context) -> Term | Failure:
-        if term.kind == "map" and is_scalar(term.args[0].args[0].type) and _reductions(term.args[0].args[0]) > 1:
-            return at((0, 0), let_introduction("reduce")).run(term, context)
-        return self._failure
+def _repeats_its_sum(t: Term) -> bool:
+    """Is it a map whose body, a scalar, reads a reduction at several places?"""
+    return t.kind == "map" and is_scalar(t.args[0].args[0].type) and _reductions(t.args[0].args[0]) > 1
 
 
 def _reductions(body: Term) -> int:
@@ -107,18 +100,9 @@ def _reductions(body: Term) -> int:
     return sum(_reductions(a) for a in body.args) if body.kind in ("op", "tuple") else 0
 
 
-class _with_reduction(Strategy):
-    """A strategy for terms that hold a reduction: the maps around the product, not those within its operands."""
-
-    def __init__(self, s: Strategy) -> None:
-        self.part = s
-        self.name = f"with-reduction({s.name})"
-        self._failure = Failure(self)
-
-    def run(self, term: Term, context: Context) -> Term | Failure:
-        if term.kind in ("map", "zip") and any(t.kind == "reduce" for t in subterms(term)):
-            return self.part.run(term, context)
-        return self._failure
+def _holds_reduction(t: Term) -> bool:
+    """A map or zip around the product, not one within its operands."""
+    return t.kind in ("map", "zip") and any(u.kind == "reduce" for u in subterms(t))
 
 
 def product_in(program: Term) -> Product | None:
