@@ -58,9 +58,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _near(name: str) -> str:
-    from lithify.lang.spelling import meant
+    import difflib
 
-    return f": {close}" if (close := meant(name, __dir__())) else " (dir(lithify) lists what there is)"
+    close = difflib.get_close_matches(name, __dir__(), 2)
+    return f": did you mean {' or '.join(close)}?" if close else ""
 
 
 def __dir__() -> list[str]:

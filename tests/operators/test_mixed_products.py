@@ -14,8 +14,8 @@ from lithify import operators
 
 BLAS = operators.path("blas").read_text()
 LOW = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
-# m, n, k: around vectors, register tiles and groups of products; k that is no whole number of groups.
-SIZES = [(1, 1, 1), (3, 5, 7), (17, 33, 19), (64, 129, 128)]
+# m, n, k: around vectors, register tiles and groups of products; k that is no whole number of groups; whole tiles.
+SIZES = [(1, 1, 1), (3, 5, 7), (17, 33, 19), (64, 129, 128), (64, 96, 64)]
 LARGE = (200, 260, 301)
 SOME = [(17, 33, 19), (70, 66, 45)]
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]

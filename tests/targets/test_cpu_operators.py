@@ -186,6 +186,21 @@ def test_narrowing_rounds_once(target: Scalar) -> None:
     assert not np.any(chosen & 1), "ties go to even"
 
 
+@pytest.mark.parametrize("lanes", [8, 16, 32, 64])
+def test_vectors_round_to_bf16_as_numbers_do(lanes: int) -> None:
+    """Processors round whole vectors, but take subnormal numbers for zeros: all upper halves, around ties."""
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    bits = np.concatenate([upper | lower for lower in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)])
+    few = np.full(4 * lanes, 0x3F800001, np.uint32)
+    few[[1, lanes + lanes // 2, 4 * lanes - 1]] = 0x00018000, 0x80000001, 0x007FFFFF  # one subnormal number a vector
+    x = np.concatenate([bits, few]).view(np.float32)
+    got = TARGET.compile(elementwise("bf16", len(x), lanes, [f32], bf16))(x)
+    wanted = x.astype(bf16.dtype)
+    number = ~np.isnan(x)
+    np.testing.assert_array_equal(got.view(np.uint16)[number], wanted.view(np.uint16)[number])
+    assert np.all(np.isnan(got[~number].astype(np.float32)))
+
+
 @pytest.mark.parametrize("source", [s for s in SCALARS.values() if s.is_float and s.bytes < 4], ids=str)
 def test_widening_is_exact(source: Scalar) -> None:
     x = np.arange(1 << (8 * source.bytes), dtype=f"u{source.bytes}").view(source.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 from lithify.kernel import ir
 from lithify.kernel.translate import translate
+from lithify.lang import read_text
 from lithify.machine import ROWS, InstructionRow, host, instruction, rows_for
 from lithify.targets.c import CTarget, find_compiler
 from lithify.targets.cpu.target import CpuTarget
+from lithify.targets.cpu.tiles import accumulations, zeros_before
 from lithify.targets.opencl import OpenCLTarget
 from tests.instruction_tiles import STEPS, tile, values
 
@@ -84,10 +87,57 @@ def test_tiles_stay_in_their_registers() -> None:
     assert text.count("ldtilecfg") == text.count("tilerelease") == 1
 
 
+@ON_X86
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_sums_that_begin_with_zeros_begin_in_registers(steps: int) -> None:
+    row = by_name("amx.16x16x64.i8")
+    arguments, _ = values(row, steps)
+    arguments[2][:] = 0
+    kernels = _from_zeros(row, steps)
+    text = CpuTarget(1).assembly(kernels)
+    assert text.count("tilezero") == text.count("tilestored") == 3
+    assert text.count("ldtilecfg") == text.count("tilerelease") == 1
+    assert "memset" not in text
+    expected = CpuTarget(1).compile(program(row, steps))(*arguments)
+    assert np.array_equal(CpuTarget(1).compile(kernels)(*arguments[:2]), expected)
+
+
+def _from_zeros(row: InstructionRow, steps: int = STEPS) -> ir.Program:
+    zeros = read_text(f"""zeros = λ (a : {3 * row.shape[0]}.{steps * row.shape[2]}.i8) (b : {steps}.16.16.4.i8) .
+      map[unroll] (map[vec] (λ x . x)) (reduce[seq, private] (λ acc ab .
+        join (map[unroll] (λ (sums, as) . instr[{row.name}](as, join (map transpose ab.1), sums))
+          (zip (split {row.shape[0]} acc) (split {row.shape[0]} ab.0)))
+      ) (map[unroll] (map[vec] (λ x . x)) (replicate {3 * row.shape[0]} (replicate 16 (i32 0))))
+        (zip (transpose (map (split {row.shape[2]}) a)) b))""")["zeros"].elaborate()
+    return translate(zeros.term, zeros.parameters)
+
+
+def test_which_zeros_are_left_out() -> None:
+    """Those just before the loop that fill all tiles and nothing else; they were none without the loop's stores."""
+    row = instruction("amx.16x16x64.i8")
+    if row not in rows_for(host()):
+        pytest.skip("this machine has no tile registers")
+    block = _from_zeros(row).kernels[0].body
+    ((place, accumulation),) = accumulations(block).items()
+    tiles = accumulation.tiles
+    assert zeros_before(block, place, tiles) == place == 48
+    assert zeros_before(block[1:], place - 1, tiles) == 0, "a line is not set to zero"
+    assert zeros_before(block, place, tiles[:2]) == 0, "lines of something else are set to zero as well"
+    lanes = block[5]
+    assert isinstance(lanes, ir.Lanes)
+    assert isinstance(lanes.body[0], ir.Store)
+    for value in (1, -0.0):
+        store = replace(lanes.body[0], value=ir.Constant(value, lanes.body[0].buffer.scalar))
+        changed = (*block[:5], replace(lanes, body=(store,)), *block[6:])
+        assert zeros_before(changed, place, tiles) == 0, f"a line is set to {value}"
+    guarded = replace(lanes, body=(replace(lanes.body[0], guard=(lanes.variable.expr - 3,)),))
+    assert zeros_before((*block[:5], guarded, *block[6:]), place, tiles) == 0, "a part of a line is set"
+
+
 @EACH_ROW
 @pytest.mark.parametrize("steps", [1, 2])
 def test_few_steps_on_the_cpu(row: InstructionRow, steps: int) -> None:
-    """One step is no loop: what is summed goes to memory after each instruction."""
+    """One step is no loop."""
     arguments, expected = values(row, steps, 5)
     term = tile(row, steps, 5)
     assert np.array_equal(CpuTarget(1).compile(translate(term.term, term.parameters))(*arguments), expected)

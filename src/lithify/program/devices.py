@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LaunchError, LithifyError
-from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
     from lithify.machine import DeviceModel, OpenCLFacts
@@ -57,8 +56,8 @@ def device(name: str | Device | None = None) -> Device:
         return name
     kind, _, which = (name or DEFAULT).partition(":")
     if kind not in _KINDS or (which and kind != "opencl"):
-        known = [status.name for status in devices() if status.available]
-        raise LaunchError(f"there is no device {name!r}", hint=choices(kind, known, "the devices of this machine are"))
+        known = ", ".join(status.name for status in devices() if status.available)
+        raise LaunchError(f"there is no device {name!r}", hint=f"the devices of this machine are {known}")
     return _KINDS[kind](which)
 
 
@@ -73,7 +72,7 @@ def for_source(target: str) -> Device:
     Raises LaunchError for an unknown kind.
     """
     if target.partition(":")[0] not in _KINDS:
-        hint = f"{choices(target, _KINDS)}; p.lowered(..) and p.kernels(..) are the levels above them"
+        hint = f"targets are {', '.join(_KINDS)}; p.lowered(..) and p.kernels(..) are the levels above them"
         raise LaunchError(f"there is no target {target!r}", hint=hint)
     try:
         return device(target)

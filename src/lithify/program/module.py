@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lithify.lang.errors import LithifyError
-from lithify.lang.spelling import choices
 from lithify.program.program import Program
 from lithify.program.sources import TextSource
 
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
     from lithify.lang.module import Module as Definitions
 
 
-_OPERATORS = Path(__file__).resolve().parent.parent / "operators"  # the texts that lithify ships
-
-
 class Text:
     """A text of definitions. What a call needs of one that was compiled before is remembered on disk with the kernels:
     then the text is not read again.
     """
 
-    def __init__(self, text: str, name: str, shipped: bool = False) -> None:
-        self.text, self.name, self.shipped = text, name, shipped
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name = text, name
 
     @cached_property
     def digest(self) -> str:
@@ -40,7 +37,7 @@ class Text:
         from lithify.lang.module import read_text
         from lithify.program.declared import check_declared
 
-        return read_text(self.text, self.name, check_declared, shipped=self.shipped)
+        return read_text(self.text, self.name, check_declared)
 
     @cached_property
     def parameters(self) -> dict[str, list[str]]:
@@ -94,16 +91,14 @@ class UnknownProgram(LithifyError, KeyError):
     """A text has no definition of a name."""
 
     def __init__(self, name: str, known: list[str], where: str) -> None:
-        super().__init__(f"{where} defines no {name}", hint=choices(name, known, "it defines"))
+        close = difflib.get_close_matches(name, known, 3)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"it defines {', '.join(known) or 'nothing'}"
+        super().__init__(f"{where} defines no {name}", hint=hint)
 
 
 def parse(text: str, name: str = "<text>") -> Module:
     """The programs of a text; `name` is what errors call it. Raises ParseError."""
-    return _read(Text(text, name))
-
-
-def _read(text: Text) -> Module:
-    module = Module(text)
+    module = Module(Text(text, name))
     len(module)  # what is wrong with the text is said here, not at the first call
     return module
 
@@ -116,7 +111,7 @@ def load(path: str | Path) -> Module:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise LithifyError(f"{path} cannot be read: {reason}") from error
-    return _read(Text(text, str(path), shipped=path.resolve().parent == _OPERATORS))
+    return parse(text, str(path))
 
 
 def library(name: str) -> Module:
@@ -124,7 +119,8 @@ def library(name: str) -> Module:
 
     Raises LithifyError for a name that there is no text of.
     """
-    known = sorted(path.stem for path in _OPERATORS.glob("*.lift"))
+    folder = Path(__file__).resolve().parent.parent / "operators"
+    known = sorted(path.stem for path in folder.glob("*.lift"))
     if name not in known:
-        raise LithifyError(f"lithify ships no programs named {name}", hint=choices(name, known))
-    return load(_OPERATORS / f"{name}.lift")
+        raise LithifyError(f"lithify ships no programs named {name}", hint=f"there are {', '.join(known)}")
+    return load(folder / f"{name}.lift")

@@ -135,6 +135,37 @@ def test_other_tiles(scalar: str, parameters: str) -> None:
     assert "amx.16x16x" in check(scalar, TILES, (48, 17, 32), parameters)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "parameters", "in_result"),
+    [
+        ((32, 32, 64), "", True),
+        ((32, 32, 32), "outer=m,mPerThread=16,nPerThread=32,mPerBlock=32,nPerBlock=32", True),
+        ((32, 16, 32), "mPerThread=16,nPerThread=16,mPerBlock=16,nPerBlock=16,packA=heap,packB=heap", True),
+        ((33, 32, 32), "", False),
+        ((32, 17, 32), "", False),
+    ],
+)
+def test_sums_of_whole_tiles_are_made_where_the_result_lies(
+    sizes: tuple[int, int, int], parameters: str, in_result: bool
+) -> None:
+    for scalar in ("bf16", "i8"):
+        text = check(scalar, TILES, sizes, parameters or None)
+        assert (re.search(r"out\[.*\] := amx", text) is not None) is in_result
+
+
+@pytest.mark.parametrize("result", ["transpose ({})", "map (map (λ x . x + 1)) ({})"])
+def test_sums_of_results_that_lie_otherwise(result: str) -> None:
+    """Tiles that lie across the result, or are worked on, have memory of their own."""
+    text = f"main = λ (a : 32.32.bf16) (b : 32.32.bf16) . {result.format('matmulF32 a b')}"
+    e = read_text(f"{operators.path('blas').read_text()}\n{text}")["main"].elaborate()
+    program = translate(lower(e.term, TILES, check=True).term, e.parameters, device=TILES)
+    a, b = inputs("bf16", (32, 32), 1), inputs("bf16", (32, 32), 2)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    (got,) = run(program, {"a": a, "b": b})
+    np.testing.assert_array_equal(got, exact.T if "transpose" in result else exact + 1)
+    assert "amx" in show(program)
+
+
 @pytest.mark.parametrize(("scalar", "k"), [("bf16", 64), ("bf16", 70), ("i8", 100)])
 def test_blocks_of_sums_in_tiles(scalar: str, k: int) -> None:
     parameters = f"packA=thread,packB=thread,kPerBlock={32 if scalar == 'bf16' else 64}"

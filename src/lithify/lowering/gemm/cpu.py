@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
+from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import lanes_of
@@ -81,6 +81,7 @@ class _Blocks:
 
 def derive(derivation: Derivation, product: Product, parameters: Parameters, model: DeviceModel) -> None:
     """Take a product in normal form down to loops with levels and packed operands."""
+    stored = _stores_rows(derivation.term, product)
     place, prepared = _Place.of(model), prepare(derivation, product, parameters)
     blocks = _in_blocks(derivation, product, parameters, prepared, place)
     derivation.apply(made_apart(blocks.reduction, prepared.apart))
@@ -90,10 +91,25 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     row_of_table = chosen(parameters)
     if row_of_table is not None:
         derivation.apply(instructions(blocks.reduction, row, column, row_of_table))
-    derivation.apply(accumulated(blocks.reduction, row, column, PRIVATE, VEC))
+    in_tiles = row_of_table is not None and row_of_table.line > 0
+    in_result = (
+        in_tiles and stored and not prepared.epilogue and not blocks.summed and _in_whole_blocks(product, parameters)
+    )
+    derivation.apply(accumulated(blocks.reduction, row, column, OUT if in_result else PRIVATE, VEC))
     for depth, loop in enumerate([*blocks.around, *blocks.tiles]):
         derivation.apply(at(loop, map_level(SEQ if depth else place.level)))
     derivation.apply(repeat(_legal_lanes(model)))
+
+
+def _stores_rows(program: Term, product: Product) -> bool:
+    """Is the product the program's result, whose rows so lie in memory?"""
+    while program.kind == "let":
+        program = program.args[1].args[0]
+    return program is product.nest[0]
+
+
+def _in_whole_blocks(product: Product, parameters: Parameters) -> bool:
+    return all(product.sizes[dim] % parameters.number(f"{dim}PerBlock") == 0 for dim in "mn")
 
 
 def _in_blocks(

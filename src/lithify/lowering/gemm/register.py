@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithify.lang.levels import SEQ, UNROLL, Level, Memory
+from lithify.lang.levels import OUT, SEQ, UNROLL, Level, Memory
 from lithify.lang.term import Term
 from lithify.lowering.rearrangement import tiled_copy
 from lithify.rewrite import Strategy, at, first, loop_of, repeat, seq, topdown, try_
@@ -120,7 +120,7 @@ def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int
 def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level) -> Strategy:
     """Levels for the register tile: rows unrolled, columns in `lanes`, and `memory` for the accumulator.
 
-    Where there is work on the results, it reads the accumulator; otherwise they are copied out.
+    Where there is work on the results, it reads the accumulator; otherwise they are copied out, unless they lie there.
     """
     tile = (UNROLL, lanes)
     levels = repeat(at(rows, map_level(UNROLL))) >> repeat(at(columns, map_level(lanes)))
@@ -128,7 +128,8 @@ def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: 
     read = at(_reads(reduction, rows), map_level(UNROLL) >> at((0,), levels)) >> at(
         here, accumulate_read(SEQ, memory, tile)
     )
-    return first(read, at(here, accumulate(SEQ, memory, tile, tile))) >> at(here, at((0,), levels))
+    there = accumulate_read(SEQ, memory, tile) if memory is OUT else accumulate(SEQ, memory, tile, tile)
+    return first(read, at(here, there)) >> at(here, at((0,), levels))
 
 
 def _reads(reduction: str, rows: str) -> Predicate:

@@ -7,12 +7,16 @@ splats, Python numbers become constants, so that formulas (`mathematics`, `conve
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 FLOATS = {"half": 16, "float": 32, "double": 64}
 _SHORT = {"half": "f16", "float": "f32", "double": "f64"}
 
 Number = int | float | bool
+
+# What a branch says that is seldom taken; the module's text ends with its meaning.
+UNLIKELY = "!prof !1"
+METADATA = '!0 = !{i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}\n'
 
 
 class Module:
@@ -218,6 +222,19 @@ class Builder:
         lanes = max(a.lanes, b.lanes)
         a, b = a.splat(lanes), b.splat(lanes)
         return Value(self, a.kind, lanes, self.emit(f"{operation} {a.typed}, {b.text}"))
+
+    def shuffle(self, value: Value, order: Sequence[int]) -> Value:
+        """The lanes of a vector in another order."""
+        indices = "<" + ", ".join(f"i32 {i}" for i in order) + ">"
+        text = self.emit(f"shufflevector {value.typed}, {value.type} poison, <{len(order)} x i32> {indices}")
+        return Value(self, value.kind, len(order), text)
+
+    def joined(self, first: Value, second: Value) -> Value:
+        """The lanes of one vector, then those of another as long."""
+        lanes = first.lanes + second.lanes
+        indices = "<" + ", ".join(f"i32 {i}" for i in range(lanes)) + ">"
+        text = self.emit(f"shufflevector {first.typed}, {second.typed}, <{lanes} x i32> {indices}")
+        return Value(self, first.kind, lanes, text)
 
     def intrinsic(self, name: str, *operands: Value, flags: str = "") -> Value:
         """An LLVM intrinsic on operands of one kind, overloaded by their type."""

@@ -22,7 +22,8 @@ from lithify.lang.scalars import (
     f32,
     f64,
 )  # fmt: skip
-from lithify.targets.cpu.builder import Builder, Value, suffix
+from lithify.machine import host
+from lithify.targets.cpu.builder import UNLIKELY, Builder, Value, suffix, type_text
 
 _REGISTER = {bool_: "i1", f16: "half", bf16: "i16", f8e4m3: "i8", f8e5m2: "i8", f32: "float", f64: "double",
              complex64: "float", complex128: "double"}  # fmt: skip
@@ -36,6 +37,9 @@ class Small:
     bias: int
     infinities: bool
 
+
+# Lanes of f32 that AVX-512 has instructions to round to bf16; the class of subnormal numbers in its tests.
+_VECTOR, _ROUNDED_AT_ONCE, _SUBNORMAL = 16, (16, 32, 64), 0x20
 
 _SMALL = {f8e4m3: Small(3, 7, False), f8e5m2: Small(2, 15, True)}
 
@@ -85,11 +89,60 @@ def narrow(value: Value, scalar: Scalar) -> Value:
     if scalar is f16:
         return value.cast("fptrunc", "half")
     if scalar is bf16:
-        bits = value.bits()
-        rounded = (bits + ((bits.lshr(16) & 1) + 0x7FFF)).lshr(16)
-        quiet = bits.lshr(16) | 0x40
-        return value.compare("ne", value).choose(quiet, rounded).cast("trunc", "i16")
+        return _narrow_bf16(value)
     return _narrow_small(value, _SMALL[scalar])
+
+
+def _narrow_bf16(value: Value) -> Value:
+    """f32 to bf16: by the processor where it can, but for vectors with subnormal numbers, which it takes for zeros."""
+    if value.lanes not in _ROUNDED_AT_ONCE or "avx512bf16" not in host().architecture.split():
+        return _upper_half(value)
+    b = value.builder
+    subnormal = b.constant("i16", 0)
+    for start in range(0, value.lanes, _VECTOR):
+        part = b.shuffle(value, range(start, start + _VECTOR))
+        found = _call(b, "fpclass.ps.512", "i1", part.typed, f"i32 {_SUBNORMAL}")
+        subnormal = subnormal | Value(b, "i16", 0, b.emit(f"bitcast {found.typed} to i16"))
+    label = b.fresh("round")
+    b.line(f"br i1 {subnormal.compare('ne', 0).text}, label %{label}, label %{label}.fast, {UNLIKELY}")
+    b.start(label)
+    exact = _upper_half(value)
+    b.line(f"br label %{label}.end")
+    b.start(f"{label}.fast")
+    fast = _rounded(value)
+    b.line(f"br label %{label}.end")
+    b.start(f"{label}.end")
+    incoming = f"[ {exact.text}, %{label} ], [ {fast.text}, %{label}.fast ]"
+    return Value(b, "i16", value.lanes, b.emit(f"phi {exact.type} {incoming}"))
+
+
+def _upper_half(value: Value) -> Value:
+    """f32 to bf16 by integer operations."""
+    bits = value.bits()
+    rounded = (bits + ((bits.lshr(16) & 1) + 0x7FFF)).lshr(16)
+    quiet = bits.lshr(16) | 0x40
+    return value.compare("ne", value).choose(quiet, rounded).cast("trunc", "i16")
+
+
+def _rounded(value: Value) -> Value:
+    """f32 without subnormal numbers to bf16 by the processor's instructions."""
+    b, lanes = value.builder, value.lanes
+    if lanes == _VECTOR:
+        return _call(b, "cvtneps2bf16.512", "bfloat", value.typed).cast("bitcast", "i16")
+    low, high = (b.shuffle(value, range(start, start + lanes // 2)) for start in (0, lanes // 2))
+    if lanes == 2 * _VECTOR:
+        return _call(b, "cvtne2ps2bf16.512", "bfloat", high.typed, low.typed).cast("bitcast", "i16")
+    return b.joined(_rounded(low), _rounded(high))
+
+
+def _call(b: Builder, name: str, kind: str, *operands: str) -> Value:
+    """An intrinsic of AVX-512, whose result has as many lanes as its first operands together."""
+    vectors = [o.rpartition(" ")[0] for o in operands]
+    lanes = _VECTOR * sum(v.startswith("<") for v in vectors)
+    family = "avx512" if kind == "i1" else "avx512bf16"
+    result = type_text(kind, lanes)
+    b.declare(f"declare {result} @llvm.x86.{family}.{name}({', '.join(vectors)})")
+    return Value(b, kind, lanes, b.emit(f"call {result} @llvm.x86.{family}.{name}({', '.join(operands)})"))
 
 
 def _round_to_odd(value: Value) -> Value:

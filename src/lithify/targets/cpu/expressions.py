@@ -414,12 +414,6 @@ class Emitter(Builder):
         operands = f"<{w} x ptr> align {align} {addresses.text}, {mask.typed}, {result.type} zeroinitializer"
         return Value(self, kind, w, self.emit(f"call {result.type} {name}({operands})"))
 
-    def shuffle(self, value: Value, order: range | list[int]) -> Value:
-        """The lanes of a vector in another order."""
-        indices = "<" + ", ".join(f"i32 {i}" for i in order) + ">"
-        text = self.emit(f"shufflevector {value.typed}, {value.type} poison, <{len(order)} x i32> {indices}")
-        return Value(self, value.kind, len(order), text)
-
     def bind(self, values: Mapping[Variable, Value]) -> None:
         """Variables in scope from here on."""
         self.variables.update(values)

@@ -15,15 +15,15 @@ from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import LevelKind
 from lithify.targets.base import Dim, size_text
-from lithify.targets.cpu import policy
+from lithify.targets.cpu import policy, tiles
 from lithify.targets.cpu.analysis import has_parallel_loop, uses, work
-from lithify.targets.cpu.builder import Module, Value
+from lithify.targets.cpu.builder import METADATA, Module, Value
 from lithify.targets.cpu.conversion import memory_kind, part_scalar
 from lithify.targets.cpu.frame import DISPATCH, FIRST, POOL, Layout
 from lithify.targets.cpu.prefetch import Plan, plan
 from lithify.targets.cpu.statements import StatementEmitter
 
-_ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }\n!0 = !{i32 1}\n'
+_ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }\n'
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class _ProgramEmitter:
             self._work_text(),
             total.constant is not None and total.constant <= policy.SHORT_WORK,
         )
-        return self.module.text() + _ATTRIBUTES, layout
+        return self.module.text() + _ATTRIBUTES + METADATA, layout
 
     def _work_text(self) -> Dim:
         known = [w for w in self.work if w.variables() <= set(self.program.sizes)]
@@ -261,6 +261,11 @@ class _ProgramEmitter:
             frame.close()
         if inner.streams:
             inner.fence()
+        if inner.has_tiles:
+            body, inner.lines = inner.lines, []
+            tiles.set_up(inner)
+            inner.lines += body
+            tiles.release(inner)
         inner.line("ret void")
         outer.line(f"call void @{name}.body({', '.join(arguments)})")
         outer.line("ret void")

@@ -15,7 +15,7 @@ from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.conversion import Parts, memory_kind, part_scalar
 from lithify.targets.cpu.expressions import Access, Emitter
 from lithify.targets.cpu.prefetch import Plan, Prefetch
-from lithify.targets.cpu.tiles import TileRegisters, accumulated, is_tile_instruction
+from lithify.targets.cpu.tiles import Accumulation, TileRegisters, accumulations, is_tile_instruction
 
 
 class StatementEmitter(Emitter):
@@ -28,18 +28,34 @@ class StatementEmitter(Emitter):
         self.streamed = streamed
         self.prefetches = prefetches or {}
         self.streams = False  # whether a store past the caches was printed
+        self.has_tiles = False  # whether an instruction on tile registers was printed
         self.tiles: TileRegisters | None = None  # in a loop that adds to tiles which stay in them
 
     def statements(self, block: ir.Block) -> None:
         """The statements one after another."""
+        found = accumulations(block) if self.tiles is None else {}
+        zeros = {p - before for p, tiles in found.items() for before in range(1, tiles.zeros + 1)}
         position = 0
         while position < len(block):
-            neighbours = self._neighbours(block, position)
+            count, neighbours = 1, self._neighbours(block, position)
             if neighbours:
                 self._store_interleaved(neighbours)
-            else:
+                count = len(neighbours)
+            elif position in found:
+                count = found[position].statements
+                self._accumulate(block[position : position + count], found[position])
+            elif position not in zeros:
                 self._statement(block[position])
-            position += len(neighbours) or 1
+            position += count
+
+    def _accumulate(self, block: ir.Block, found: Accumulation) -> None:
+        """Statements that leave what they add to in tile registers until they end."""
+        self.has_tiles = True
+        self.tiles = TileRegisters(self, found.tiles, zero=found.zeros > 0)
+        for statement in block:
+            self._statement(statement)
+        self.tiles.store()
+        self.tiles = None
 
     def _statement(self, statement: ir.Statement) -> None:
         if isinstance(statement, ir.Store):
@@ -79,14 +95,7 @@ class StatementEmitter(Emitter):
                 self._prefetch(prefetch)
             self.statements(loop.body)
 
-        kept = accumulated(loop)
-        if not kept:
-            self.counted(loop.variable, loop.extent, body)
-            return
-        self.tiles = TileRegisters(self, kept)
         self.counted(loop.variable, loop.extent, body)
-        self.tiles.release()
-        self.tiles = None
 
     def _prefetch(self, prefetch: Prefetch) -> None:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -167,10 +176,8 @@ class StatementEmitter(Emitter):
             self.statements(statement.body)
             return
         if is_tile_instruction(statement):
-            tiles = self.tiles or TileRegisters(self)
-            tiles.multiply_add(statement)
-            if self.tiles is None:
-                tiles.release()
+            self.has_tiles = True
+            (self.tiles or TileRegisters(self)).multiply_add(statement)
             return
         loads = dict(zip("abc", statement.operands, strict=True))
         held = dict(zip("abc", statement.row.elements, strict=True))
