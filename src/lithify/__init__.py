@@ -58,10 +58,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _near(name: str) -> str:
-    import difflib
+    from lithify.lang.spelling import meant
 
-    close = difflib.get_close_matches(name, __dir__(), 2)
-    return f": did you mean {' or '.join(close)}?" if close else ""
+    return f": {close}" if (close := meant(name, __dir__())) else " (dir(lithify) lists what there is)"
 
 
 def __dir__() -> list[str]:

@@ -130,6 +130,15 @@ def test_long_proofs_end():
     assert not proves(e)
 
 
+def test_coefficients_that_no_float_can_hold():
+    """They met bounds that are not known, and were to become floats."""
+    e = 10**400 * n - 10**400 * m + 1
+    assert not proves(e)
+    assert not proves(-e)
+    assert proves(10**400 * n)
+    assert proves(10**400 * n - 1 - 10**399)
+
+
 def test_facts_are_used_exactly():
     """All small linear facts of two indices: what is proved holds at every point, and the fact itself is proved."""
     x, y = var("x", 4), var("y", 3)

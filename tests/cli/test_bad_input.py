@@ -105,6 +105,18 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("derive", "programs.lift:double", *XS, "--strategy", "reduction-1"), "reduction-1 is for"),
     (("source", "total.lift", "--target", "fortran", "--arg", "6.f32"), "no target fortran.*opencl"),
     (("source", "total.lift", "--target", "kernels", "--arg", "6.f32"), "no target kernels.*did you mean kernel"),
+    (
+        ("source", "total.lift", "--target", "cuda", "--arg", "6.f32"),
+        "no target cuda.*targets are program,.*opencl, c",
+    ),
+    (("source", "total.lift", "--target", "opencll", "--arg", "6.f32"), "did you mean opencl.*targets are program"),
+    (("run", "total.lift", *XS, "--device", "opencll:0"), "did you mean.*devices of this machine are cpu"),
+    (("run", "total.lift", *XS, "--strategy", "reductions"), "did you mean.*there are reduction-1, .*tiled"),
+    (("run", "total.lift", "--arg", "random:6,f33"), "did you mean.*the types are bool, "),
+    (("check", "total.lift", "--arg", "6.f33"), "did you mean f32.*the types are bool, "),
+    (("tune", "total.lift", "--arg", "6.f32", "--search", "modell"), "no search `modell`|is of no family"),
+    (("explore", "total.lift", "--arg", "6.f32", "--search", "best"), "no search `best`.*model, random, exhaustive"),
+    (("records", "list", "--family", "gem"), "no family gem.*did you mean gemm.*the families are gemm"),
     # results
     (("run", "total.lift", *XS, "-o", "result.txt"), "result.txt: results are written as"),
     (("run", "programs.lift:double", *XS, "-o", "nowhere/result.npy"), "no directory nowhere"),
@@ -216,10 +228,10 @@ def test_the_programs_that_are_shipped_are_no_bad_input(lithify: Command, file: 
 
 def test_check_goes_on_after_a_program_that_is_wrong(lithify: Command, tmp_path: Path) -> None:
     file = tmp_path / "p.lift"
-    file.write_text("f (xs : n.f32) = slide 2 1 xs\ng (xs : n.f32) = sum xs\n")
+    file.write_text("f (xs : n.f32) = slide 3 1 xs\ng (xs : n.f32) = sum xs\n")
     result = lithify("check", str(file))
     assert result.code == 2
-    assert "2 <= n does not hold for all sizes" in result.err
+    assert "3 <= n + 1 does not hold for all sizes" in result.err
     assert "give arguments" in result.err
     assert "g : n.f32 -> f32" in result.out
     assert lithify("check", f"{file}:f", "--arg", "5.f32").code == 0

@@ -144,6 +144,7 @@ def test_check_values(lithify: Command, monkeypatch: pytest.MonkeyPatch) -> None
     outcome = lithify("check", "programs.lift:dot", "--values", "-a", "500.f32", "-a", "500.f32")
     assert outcome.code == 0, outcome.out
     assert outcome.out.count("ok") == 4
+    assert "dot on 13.f32, 13.f32, in place of 500.f32, 500.f32" in outcome.out
     from lithify.program import check
 
     monkeypatch.setattr(check, "tolerance_of", lambda _scalar: -1.0)

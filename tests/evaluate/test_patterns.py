@@ -38,7 +38,9 @@ def test_pad_shows_elements_also_where_it_is_longer_than_the_array(mode: str) ->
 @pytest.mark.parametrize("mode", ["clamp", "mirror", "wrap"])
 def test_pad_of_nothing_shows_no_elements(mode: str) -> None:
     with pytest.raises(EvaluationError, match="empty array"):
-        evaluate(b.pad_mode(mode, 1, 0, vector(0)), {"xs": np.zeros(0, np.int32)})
+        evaluate(b.pad_mode(mode, 1, 0, b.param("xs", Array(size("n", 0), i32))), {"xs": np.zeros(0, np.int32)})
+    with pytest.raises(TypeMismatch, match=f"pad 1 0 {mode} of an empty array, 0.i32: there is no element to repeat"):
+        b.pad_mode(mode, 1, 0, vector(0))
     assert evaluate(b.pad_mode(mode, 0, 0, vector(0)), {"xs": np.zeros(0, np.int32)}).shape == (0,)
 
 

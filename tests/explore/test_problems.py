@@ -94,12 +94,15 @@ def test_wrong_lines(line: str, message: str, column: int) -> None:
     assert caught.value.where == f"{line}\n{' ' * column}^"
 
 
+FLAGS = "it has -t, -transA, -transB, -g, -m, -n, -k, -b_datatype, -acc_datatype, -out_datatype"
+
+
 @pytest.mark.parametrize(
     ("flag", "hint"),
     [
-        ("-tranA", "did you mean -transA or -transB?"),
-        ("-transx", "did you mean -transB or -transA?"),
-        ("-q", "it has -t, -transA, -transB, -g, -m, -n, -k, -b_datatype, -acc_datatype, -out_datatype"),
+        ("-tranA", f"did you mean -transA or -transB? {FLAGS}"),
+        ("-transx", f"did you mean -transB or -transA? {FLAGS}"),
+        ("-q", FLAGS),
     ],
 )
 def test_flags_that_there_are_not(flag: str, hint: str) -> None:

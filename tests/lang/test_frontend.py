@@ -257,6 +257,18 @@ def test_operators_with_numpys_arrays_on_either_side() -> None:
         assert build(left, [array(4, f32)]).term is build(right, [array(4, f32)]).term
 
 
+def test_a_let_of_numbers_leaves_their_type_open() -> None:
+    """As in texts: what has no type yet takes that of what it meets."""
+    for value in ([1, 2, 1], (1, 2, 1), [1.0, 2.0, 1.0]):
+
+        def scaled(xs):  # type: ignore[no-untyped-def]
+            return lf.let(value, lambda w: lf.map(lambda x: x * w[1], xs))  # noqa: B023
+
+        assert build(scaled, [array(4, f64)]).term.type is array(4, f64)
+    weighted = build(lambda xs: lf.let([1, 2], lambda w: lf.dot(w, xs)), [array(2, f32)]).term
+    assert evaluate(weighted, {"xs": np.array([3, 4])}) == 11
+
+
 def test_names_that_are_nearly_right() -> None:
     import lithify
 

@@ -186,7 +186,7 @@ def expressions() -> st.SearchStrategy[Expression]:
             st.builds(Infix, st.sampled_from(["==", "<"]), NAMES, NAMES),
             st.builds(Compose, inner, inner),
             st.builds(Application, inner.filter(lambda e: not isinstance(e, Application)), several),
-            st.builds(Lambda, st.lists(patterns, min_size=1, max_size=2).map(tuple), inner),
+            st.builds(Lambda, st.lists(patterns, min_size=1, max_size=2, unique=True).map(tuple), inner),
             st.builds(Projection, inner, st.integers(0, 3)),
             st.builds(Section, st.sampled_from(["+", "*"]), right=inner),
             st.lists(inner, min_size=2, max_size=3).map(lambda items: TupleExpression(tuple(items))),

@@ -221,6 +221,24 @@ def test_indices_of_kernels_for_any_size_are_compared_with_the_size_of_the_call(
         taken(np.arange(3, dtype=np.float32), ids)
 
 
+@pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
+def test_what_is_no_permutation_is_refused_at_every_call(device: str, request: pytest.FixtureRequest) -> None:
+    """An element that no index names would stay what was in the memory."""
+    if device == "opencl":
+        request.getfixturevalue("opencl_device")
+    program = lf.parse(INDEXING + "all (ids : n.idx[n]) (xs : n.f32) = map (λ x . x * 2) (scatter ids xs)").__getitem__
+    xs, order = np.arange(4, dtype=np.float32), np.array([3, 1, 0, 2])
+    for call in (
+        lambda ids: program("moved").on(device)(xs, ids),
+        lambda ids: program("all").on(device)(ids, xs) / 2,
+        lambda ids: program("all").on(device).for_any_size()(ids, xs) / 2,
+    ):
+        for _ in range(2):
+            np.testing.assert_array_equal(call(order)[order], xs)
+            with pytest.raises(LaunchError, match="ids is no permutation: it has the index 1 3 times"):
+                call(np.array([1, 1, 1, 2]))
+
+
 def test_indices_into_an_empty_array() -> None:
     taken, empty = lf.parse(INDEXING)["taken"], np.zeros(0, np.float32)
     assert taken(empty, np.zeros(0, int)).shape == (0,)

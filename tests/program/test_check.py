@@ -37,6 +37,15 @@ def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "instead of" in found.levels[1].problem
 
 
+def test_it_says_on_what_it_ran() -> None:
+    total = lf.parse("total = λ xs ys . reduce (+) 0 (map (*) (zip xs ys))")["total"]
+    small = total.check("40.f32", "40.f32")
+    assert str(small).startswith("total on 40.f32, 40.f32\n")
+    large = total.check("1000.f32", "1000.f32")
+    assert large.asked == (array(1000, f32), array(1000, f32))
+    assert str(large).startswith("total on 13.f32, 13.f32, in place of 1000.f32, 1000.f32 (dimensions above 48")
+
+
 def test_a_level_that_cannot_be_reached_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_self: Any, check: bool) -> Any:
         raise LithifyError("no way down")

@@ -31,6 +31,20 @@ def explanation(model: DeviceModel, work: Work, seconds: float = 1e-3) -> Explan
     return Explanation("p", f"here ({model.name})", types, f32, work, model, bound, seconds, (), (), 1)
 
 
+def test_of_types_everything_but_the_time_is_said() -> None:
+    squares = PROGRAMS["squares"]
+    of_values = squares.explain(np.ones(1000, np.complex64))
+    for program in (squares, squares.for_any_size()):
+        found = program.explain("1000.complex64")
+        assert np.isnan(found.seconds)
+        assert np.isnan(found.share)
+        assert "not measured" in dict(found.rows())["time"]
+        assert "share of the bound" not in dict(found.rows())
+        assert found.work == of_values.work
+    assert squares.explain("1000.complex64").steps == of_values.steps
+    assert dict(of_values.rows()).keys() - dict(found.rows()).keys() <= {"share of the bound", "note"}
+
+
 @pytest.mark.parametrize("scalar", ["f32", "f64"])
 def test_arithmetic_is_measured_on_opencl_cpus_as_on_the_cpu(pocl_device: object, scalar: str) -> None:
     """By the same program on the same cores: of the same order, and no estimate."""

@@ -241,6 +241,104 @@ def test_for_any_size(programs: lf.Module) -> None:
     assert not typed.for_these_sizes().any_size
 
 
+@pytest.mark.parametrize("device", ["cpu", "c"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("reduce (+) 0 xs", lambda xs: xs.sum()),
+        ("reduce max (-inf) (map abs xs)", lambda xs: np.abs(xs).max(initial=-np.inf)),
+        ("reduce (λ (a, b) x . (a + x, b + x * x)) (0, 0) xs", lambda xs: (xs.sum(), (xs * xs).sum())),
+        ("map (λ x . x / (1 + sum xs)) xs", lambda xs: xs / (1 + xs.sum())),
+        ("scan (+) 0 xs", np.cumsum),
+    ],
+)
+def test_sums_for_any_size(device: str, text: str, expected: Any) -> None:
+    """One kernel for all lengths; of the partial sums of unknown many blocks no partial sums are made."""
+    if device == "c":
+        pytest.importorskip("lithify.targets.c")
+    program = lf.parse(f"p (xs : n.f64) = {text}")["p"].on(device).for_any_size()
+    for size in (0, 1, 7, 33, 4096, 5000, 70_000):
+        xs = xs_of(size, np.float64)
+        np.testing.assert_allclose(program(xs), expected(xs), rtol=1e-9)
+
+
+def test_kernels_for_any_size_are_not_those_for_no_elements(programs: lf.Module) -> None:
+    """Sizes of 0 are compiled for, each by itself; calls of other sizes before and after it do not mind."""
+    typed = programs["typed"].for_any_size()
+    for size in (0, 3, 0, 5):
+        xs, out = xs_of(size), np.full(size, np.nan, np.float32)
+        np.testing.assert_array_equal(typed(2.0, xs), xs * 2 + np.float32(size))
+        assert typed(2.0, xs, out=out) is out
+        np.testing.assert_array_equal(out, xs * 2 + np.float32(size))
+
+
+# ---- places of errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "shapes", "words"),
+    [
+        ("blas", "gemv", ((4, 5), (4,), (4,), (), ()), "lengths: 5 and 4"),
+        ("blas", "matmulF32", ((4, 5), (4, 5)), "lengths: 5 and 4"),
+        ("rows", "layernorm", ((4, 5), (4,), (5,), ()), "lengths: 5 and 4"),
+        ("rows", "softmax", ((5,),), "an array"),
+        ("image", "harris", ((5,), ()), "pad takes an array, f32 given"),
+        ("stencil", "jacobi2D5", ((0, 5),), "pad 1 1 clamp of an empty array, 0.7.f32"),
+    ],
+)
+def test_in_a_shipped_program_what_was_given_comes_first(
+    library: str, name: str, shapes: tuple[tuple[int, ...], ...], words: str
+) -> None:
+    """Whoever calls a program that lithify ships has not written the line where it does not fit together."""
+    program = lf.library(library)[name]
+    with pytest.raises(TypeMismatch, match=words) as caught:
+        program(*[np.ones(shape, np.float32) if shape else 1.0 for shape in shapes])
+    types = [".".join((*map(str, shape), "f32")) for shape in shapes]
+    first, second, *_ = str(caught.value.where).splitlines()
+    given = ", ".join(f"{p} : {t}" for p, t in zip(program.parameters, types, strict=True))
+    assert first == f"in the use of `{name}` with {given}"
+    assert second.startswith("which does not fit at ")
+    assert f"{library}.lift, line" in second
+
+
+def test_in_the_prelude_the_place_is_the_users() -> None:
+    @lf.program
+    def product(a, b):  # type: ignore[no-untyped-def]
+        return lf.tile(2, 2, a) >> lf.map(lambda t: lf.dot(t, b))
+
+    xs = np.ones(5, np.float32)
+    for program, arguments, line in (
+        (lf.parse("p xs ys = 1 + dot xs ys")["p"], (xs, xs.astype(np.int32)), "1 + dot xs ys"),
+        (lf.parse("p xs = xs |> tile 2 2")["p"], (np.ones((4, 5), np.float32),), "|> tile 2 2"),
+        (product, (np.ones((4, 5), np.float32), xs), "test_program.py, line"),
+    ):
+        with pytest.raises(TypeMismatch) as caught:
+            program(*arguments)
+        assert line in str(caught.value.where)
+        assert "prelude" not in str(caught.value)
+
+
+def test_arguments_of_no_type_are_named() -> None:
+    words = np.array(["a", "b"])
+    module = lf.parse("named xs = map (λ x . x) xs\nfree = map (λ x . x)\npair (a, b) c = map (+) (zip a b)")
+    for program, arguments, called in (
+        (module["named"], (words,), "argument xs has"),
+        (module["free"], (words,), "argument 1 has"),
+        (module["pair"], ((np.ones(2), words), 1.0), "argument arg1.1 has"),
+        (module["pair"], ((np.ones(2), np.ones(2)), words), "argument c has"),
+    ):
+        with pytest.raises(LaunchError) as caught:
+            program(*arguments)
+        assert str(caught.value).startswith(f"{called} dtype <U1")
+
+
+def test_parameters_that_are_taken_apart_have_names_of_their_own() -> None:
+    program = lf.parse("p (a, b) arg1 _ _ = map (λ (x, y) . x * y + arg1) (zip a b)")["p"]
+    assert program.parameters == ("arg1_", "arg1", "arg3", "arg4")
+    xs = np.ones(3, np.float32)
+    np.testing.assert_array_equal(program((xs, xs * 2), np.float32(3), 0, 0), [5, 5, 5])
+
+
 # ---- Python functions ------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,13 @@ def _monomial(factors: Monomial) -> tuple[float, float]:
 
 def polynomial(offset: int, terms: Terms) -> tuple[float, float]:
     """Bounds of a sum: interval arithmetic, tightened by the remainders and maxima that are found in it."""
+    try:
+        return _polynomial(offset, terms)
+    except OverflowError:  # coefficients that no float can hold met a bound that is not known: nothing is
+        return -math.inf, math.inf
+
+
+def _polynomial(offset: int, terms: Terms) -> tuple[float, float]:
     lo: float = offset
     hi: float = offset
     related: list[tuple[Floor | Min | Xor, int]] | None = None

@@ -35,12 +35,14 @@ def explore_program(
 
     from lithify.explore.phases import Limit
     from lithify.explore.phases import explore as run_phases
+    from lithify.explore.proposals import check_search
     from lithify.explore.records import RECORDS
     from lithify.explore.search import Budget
     from lithify.program.explore import explore
     from lithify.program.explored import problem_of
 
     spent = Budget.parse(budget)
+    check_search(search)
     limit = Limit(seed=seed) if rules is None else replace(Limit(seed=seed), rules=rules)
     program = find_program(reference, device=device)
     fixed = read_sizes(sizes)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LithifyError
+from lithify.lang.spelling import choices, meant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +139,8 @@ def _type(text: str, types: bool) -> Type:
 
     last = text.rpartition(".")[2]
     if last not in SCALARS:
-        raise LithifyError(f"`{text}` is no argument", hint=_FORMS)
+        hint = choices(last, SCALARS, "the types are") if "." in text else _FORMS
+        raise LithifyError(f"`{text}` is no argument", hint=hint)
     found = read_type(text)
     if not types:
         shape = "x".join(text.split(".")[:-1])
@@ -179,11 +181,7 @@ def _scalar(name: str) -> Scalar:
 
     name = name.strip()
     if name not in SCALARS:
-        import difflib
-
-        close = difflib.get_close_matches(name, SCALARS, 2)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"the types are {', '.join(SCALARS)}"
-        raise LithifyError(f"there is no scalar type `{name}`", hint=hint)
+        raise LithifyError(f"there is no scalar type `{name}`", hint=choices(name, SCALARS, "the types are"))
     return SCALARS[name]
 
 
@@ -239,14 +237,11 @@ def _looks_like_a_file(text: str) -> bool:
 
 
 def _nearby(text: str) -> str | None:
-    import difflib
-
     path = Path(text)
     if not path.parent.is_dir():
         return f"there is no directory {path.parent}"
     names = [p.name for p in path.parent.iterdir() if p.suffix.lower() in IMAGES | {".npy"}]
-    close = difflib.get_close_matches(path.name, names, 3)
-    return f"did you mean {' or '.join(close)}?" if close else None
+    return meant(path.name, names)
 
 
 def _file(name: str, suffix: str) -> Array:

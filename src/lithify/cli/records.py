@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lithify.cli.console import broken, note, out, print_rows
 from lithify.lang.errors import LithifyError
+from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
     from lithify.explore.records import Record
@@ -20,8 +21,12 @@ def list_records(device: str | None, family: str | None) -> None:
     from rich.text import Text
 
     from lithify.explore.records import RECORDS
+    from lithify.lowering.families import FAMILIES
     from lithify.program.explain import duration
 
+    known = dict.fromkeys([*(each.name for each in FAMILIES), *(r.family for r in RECORDS.all())])
+    if family is not None and family not in known:
+        raise LithifyError(f"there is no family {family}", hint=choices(family, known, "the families are"))
     found = [r for r in _records(device) if family is None or r.family == family]
     if not found:
         note(f"there are no records in {RECORDS.path}" if RECORDS.path else "records are switched off")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from lithify.cli.console import out
 from lithify.lang.errors import LithifyError
+from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,7 +21,7 @@ def list_rules(family: str | None) -> None:
     from lithify.rules import FAMILIES, all_rules, family_of
 
     if family is not None and family not in FAMILIES:
-        raise LithifyError(f"there is no family {family}", hint=f"the families are {', '.join(FAMILIES)}")
+        raise LithifyError(f"there is no family {family}", hint=choices(family, FAMILIES, "the families are"))
     shown = {name: rule for name, rule in all_rules().items() if family in (None, family_of(rule))}
     width = max(map(len, map(_titled, shown.values())))
     for each in FAMILIES if family is None else (family,):
@@ -40,8 +40,7 @@ def show_rule(name: str) -> None:
 
     found = all_rules().get(name)
     if found is None:
-        close = difflib.get_close_matches(name, all_rules(), 4)
-        hint = f"did you mean {', '.join(close)}?" if close else "`lithify rules` lists them"
+        hint = choices(name, all_rules(), elsewhere="`lithify rules` lists them")
         raise LithifyError(f"there is no rule {name}", hint=hint)
     console = out()
     console.print(Text.assemble((_titled(found), "bold green"), (f"  ({family_of(found)})", "dim")))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lithify.cli.console import note, working
 from lithify.cli.inputs import read_arguments, read_sizes
 from lithify.cli.programs import find_program
-from lithify.cli.usage import near
 from lithify.lang.errors import LithifyError
+from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
     from lithify.program import Program
@@ -56,8 +56,7 @@ def _level(target: str | None, device: str | None) -> str:
     level = target or device or DEFAULT
     kind = level.partition(":")[0]
     if kind not in LEVELS:
-        listed = f"targets are {', '.join(LEVELS)}"
-        raise LithifyError(f"there is no target {level}", hint=near(level, list(LEVELS)) or listed)
+        raise LithifyError(f"there is no target {level}", hint=choices(level, LEVELS, "targets are"))
     if device is None or kind in _ABOVE_TARGETS:
         return level
     if _DEVICES.get(kind, kind) != device.partition(":")[0]:

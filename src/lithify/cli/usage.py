@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
 from lithify.cli.console import show_error
-
-_NEAR = 0.55  # difflib's ratio from which a spelling is suggested
-_MOST = 3
-
-
-def near(word: str, known: list[str]) -> str | None:
-    """`did you mean a or b?` for the known spellings that are near; None where none is."""
-    by_case = {each.lower(): each for each in known}
-    close = [by_case[each] for each in difflib.get_close_matches(word.lower(), by_case, _MOST, _NEAR)]
-    return f"did you mean {' or '.join(close)}?" if close else None
+from lithify.lang.spelling import choices, meant
 
 
 def show_usage(error: Any) -> None:
@@ -40,10 +30,9 @@ def explain_usage(error: Any) -> tuple[str, str]:
         listed = f"its options are {', '.join(n for n in known if n.startswith('--'))}" if known else help_
         if hasattr(context.command, "commands"):
             listed = f"options follow the command: {path} COMMAND {option} .."
-        return f"{path} has no option {option}", near(option, known) or listed
+        return f"{path} has no option {option}", meant(option, known) or listed
     if context is not None and command is not None:
         known = list(context.command.list_commands(context))
-        listed = f"the commands are {', '.join(known)}"
-        return f"{path} has no command {command[1]}", near(command[1], known) or listed
+        return f"{path} has no command {command[1]}", choices(command[1], known, "the commands are")
     first, *rest = error.format_message().splitlines() or [""]
     return "\n".join([first[:1].lower() + first[1:].rstrip("."), *rest]), help_

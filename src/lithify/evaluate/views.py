@@ -54,7 +54,7 @@ def _within(what: str, size: int, length: int) -> None:
 def slide(leaf: Leaf, axis: int, size: int, step: int) -> Leaf:
     """n.t -> ((n - size) / step + 1).size.t."""
     n = leaf.shape[axis]
-    if step < 1 or size > n:
+    if step < 1 or size > n + step:
         raise EvaluationError(f"slide {size} {step} of {n} elements")
     count = (n - size) // step + 1
     return read(leaf, axis, np.arange(count)[:, None] * step + np.arange(size)[None, :], "slide")

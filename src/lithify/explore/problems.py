@@ -12,13 +12,13 @@ that name what only the program says by a digest: such a line is read, but is no
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lithify.lang.errors import ParseError
 from lithify.lang.scalars import SCALARS, accumulator_of, result_of
+from lithify.lang.spelling import choices, near
 
 Value = int | bool | str
 
@@ -101,7 +101,7 @@ def _read(line: str) -> tuple[_Operator, dict[str, Value]]:
     first = words[0][0]
     operator = OPERATORS.get("gemm" if first.startswith("-") else first)
     if operator is None:
-        raise _error(line, 0, f"there is no operator `{first}`", f"there are {', '.join(OPERATORS)}")
+        raise _error(line, 0, f"there is no operator `{first}`", choices(first, OPERATORS))
     values = _read_flags(operator, line, words[0 if first.startswith("-") else 1 :])
     for flag in operator.flags:
         if flag.name not in values:
@@ -123,10 +123,10 @@ def _read_flags(operator: _Operator, line: str, words: list[tuple[str, int]]) ->
         key, equals, value = word.lstrip("-").partition("=")
         flag = spellings.get(key)
         if flag is None:
-            close = difflib.get_close_matches(key, spellings, 2)
             names = [f"-{f.name}" for f in operator.flags if not f.apart]
-            meant = dict.fromkeys(f"-{spellings[each].name}" for each in close)
-            known = f"did you mean {' or '.join(meant)}?" if close else f"it has {', '.join(names)}"
+            meant = dict.fromkeys(f"-{spellings[each].name}" for each in near(key, spellings, 2))
+            close = f"did you mean {' or '.join(meant)}? " if meant else ""
+            known = f"{close}it has {', '.join(names)}"
             raise _error(line, at, f"{operator.name} has no flag -{key}", known)
         if flag.name in values:
             raise _error(line, at, f"-{flag.name} is given twice", None)

@@ -14,6 +14,7 @@ import numpy as np
 from lithify.explore.candidates import Features
 from lithify.explore.surrogate import Array, Shape, Surrogate
 from lithify.lang.errors import LithifyError
+from lithify.lang.spelling import choices
 
 Positions = np.ndarray[Any, np.dtype[np.intp]]
 History = Mapping[str, float | None]  # seconds by key, in the order of measuring; None where there is no right result
@@ -227,10 +228,15 @@ def proposer(
     experience: Sequence[Experience] = (),
 ) -> Proposer:
     """The proposer of a name. Raises LithifyError for another."""
+    check_search(search)
     if search == "exhaustive":
         return Exhaustive(keys)
     if search == "random":
         return Random(keys, seed)
-    if search == "model":
-        return ModelGuided(keys, features, seed, near, experience)
-    raise LithifyError(f"there is no search `{search}`", hint=f"there are {', '.join(SEARCHES)}")
+    return ModelGuided(keys, features, seed, near, experience)
+
+
+def check_search(search: str) -> None:
+    """Raises LithifyError for a name that no search has."""
+    if search not in SEARCHES:
+        raise LithifyError(f"there is no search `{search}`", hint=choices(search, SEARCHES))

@@ -29,7 +29,8 @@ class Buffer:
     the kernels of the program) or "scratch" (thread, local, private or register memory of one kernel).
     `alignment` is in bytes and promised for the first element. A scratch buffer in local memory with `memory.slots` > 1
     has the slot as its first dimension. In a register buffer the distributed dimensions are not part of `shape`.
-    An input that holds indices is relied on to hold values from 0 to below `below`: whoever launches must see to it.
+    An input that holds indices is relied on to hold values from 0 to below `below`, no two of which are equal where
+    they are `distinct`: whoever launches must see to it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Buffer:
     role: str
     alignment: int
     below: Expr | None = None
+    distinct: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -29,7 +29,7 @@ from lithify.kernel.passes import Pass, pipeline_for, run
 from lithify.kernel.places import Place, index_bounds, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import HEAP
-from lithify.lang.term import Term
+from lithify.lang.term import Term, subterms
 from lithify.lang.types import Tuple, Type, sizes_in
 from lithify.machine import DeviceModel
 
@@ -57,8 +57,9 @@ def translate(
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
     tr = Translator(name, device)
     inputs: list[ir.Buffer] = []
+    permutations = _permutations(term)
     for parameter, type_ in typed:
-        place = _parameter(tr, parameter, type_)
+        place = _parameter(tr, parameter, type_, parameter in permutations)
         inputs += place.leaf_buffers
         tr.inputs[parameter] = place.read()
     result = _result(tr, term.type)
@@ -101,11 +102,17 @@ def _names(base: str, count: int) -> list[str]:
     return [base] if count == 1 else [f"{base}_{k}" for k in range(count)]
 
 
-def _parameter(tr: Translator, name: str, type_: Type) -> Place:
+def _permutations(term: Term) -> set[str]:
+    """The parameters that say, as they are, where a permutation takes the elements."""
+    scattered = (t for t in subterms(term) if t.kind == "scatter" and t["mode"] == "permutation")
+    return {t.args[0]["name"] for t in scattered if t.args[0].kind == "param"}
+
+
+def _parameter(tr: Translator, name: str, type_: Type, distinct: bool) -> Place:
     stored = leaves(type_)
     names = [tr.fresh_name(n) for n in _names(name, len(stored))]
     buffers = [
-        ir.Buffer(each, scalar, shape, HEAP, "input" if shape else "scalar", scalar.bytes, below)
+        ir.Buffer(each, scalar, shape, HEAP, "input" if shape else "scalar", scalar.bytes, below, distinct)
         for each, (shape, scalar), below in zip(names, stored, index_bounds(type_), strict=True)
     ]
     return Place(type_, tuple(buffers))

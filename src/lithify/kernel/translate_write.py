@@ -12,6 +12,7 @@ from lithify.kernel.translate_read import let_value, shared
 from lithify.kernel.translate_views import check_swizzle, swizzled
 from lithify.kernel.walk import reads_buffer
 from lithify.lang.levels import INLINE
+from lithify.lang.reading import is_only_element
 from lithify.lang.term import Term, mentions
 from lithify.lang.types import Array, Tuple, Type
 
@@ -62,15 +63,11 @@ def unwritten(tr: Translator, t: Term) -> Exception:
 def _only_element(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     """The element of an array of one: who writes the array writes the element."""
     xs = t.args[0]
-    if _is_only_element(t):
+    if is_only_element(t):
         assert isinstance(xs.type, Array)
         tr.write(xs, ViewAcceptor(xs.type, lambda _: acceptor, (acceptor,)), env)
     else:
         _value(tr, t, acceptor, env)
-
-
-def _is_only_element(t: Term) -> bool:
-    return t.kind == "at" and isinstance(t.args[0].type, Array) and t.args[0].type.size.constant == 1
 
 
 @writes("param", "bound", "const", "op", "array", "generate", "proj", "replicate", "gather", "slide",
@@ -90,7 +87,7 @@ def _value(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> Non
 
 @writes("tuple")
 def _tuple(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
-    if not any(contains_array(a.type) or _is_only_element(a) for a in t.args):
+    if not any(contains_array(a.type) or is_only_element(a) for a in t.args):
         write_scalars(tr, t, acceptor, tr.evaluated(t, env))
         return
     for k, item in enumerate(t.args):

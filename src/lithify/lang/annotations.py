@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, MutableMapping
 
 from lithify.arith import Expr, proves_equal
 from lithify.lang.coerce import as_term
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.scalars import SCALARS, Scalar
+from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
     ArrayType,
     Expression,
@@ -61,12 +61,8 @@ class TypeReader:
                 hint="give the types of the arguments, or write the type",
             )
         if found is None:
-            close = difflib.get_close_matches(syntax.name, SCALARS, 2)
-            raise ParseError(
-                f"unknown type `{syntax.name}`",
-                where=str(syntax.span),
-                hint=f"did you mean {' or '.join(close)}?" if close else f"scalar types are {', '.join(SCALARS)}",
-            )
+            hint = choices(syntax.name, SCALARS, "scalar types are")
+            raise ParseError(f"unknown type `{syntax.name}`", where=str(syntax.span), hint=hint)
         return found
 
     def annotated(self, value: Value, syntax: TypeSyntax, what: str) -> Value:

@@ -8,7 +8,7 @@ An array of one, in turn, is its element where a scalar is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lithify.lang import build
 from lithify.lang.errors import LithifyError, TypeMismatch
@@ -242,6 +242,54 @@ def _first_step(function: FunctionValue, initial: Value, element: Type) -> Type:
     step = abstract(element, lambda x: as_term(call_binary(function, initial, x)))
     assert isinstance(step.type, Function)
     return step.type.result
+
+
+# ---- let ------------------------------------------------------------------------------------------------------------
+
+
+def let(value: Value, body: Callable[[Value], Value]) -> Value:
+    """`let x = value in body x`: terms are shared in the core; what has no type yet, and functions, are substituted."""
+    if isinstance(value, TupleValue):
+        if _is_typed(value):
+            value = as_term(value)
+        else:
+            return _let_each(value.items, (), body)
+    if not isinstance(value, Term):
+        return body(value)
+    term = value
+
+    def inner(x: Term) -> Term:
+        result = body(x)
+        if isinstance(result, FunctionValue):
+            raise _BodyIsFunction(result)
+        return as_term(result)
+
+    try:
+        return build.let(term, inner)
+    except _BodyIsFunction as body_is:
+        f = body_is.function
+        return FunctionValue(f.name, f.arity, lambda *arguments: let(term, lambda x: _call_all(body(x), arguments)))
+
+
+class _BodyIsFunction(Exception):
+    def __init__(self, function: FunctionValue) -> None:
+        self.function = function
+
+
+def _is_typed(value: Value) -> bool:
+    return all(map(_is_typed, value.items)) if isinstance(value, TupleValue) else isinstance(value, Term)
+
+
+def _let_each(items: tuple[Value, ...], done: tuple[Value, ...], body: Callable[[Value], Value]) -> Value:
+    if not items:
+        return body(TupleValue(done))
+    return let(items[0], lambda x: _let_each(items[1:], (*done, x), body))
+
+
+def _call_all(function: Value, arguments: tuple[Value, ...]) -> Value:
+    for argument in arguments:
+        function = call(function, argument)
+    return function
 
 
 # ---- scalar operators ------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from lithify.arith import ArithError, Expr, as_expr, size
-from lithify.lang import build, prelude
+from lithify.lang import prelude
 from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
-from lithify.lang.coerce import as_term, call, call_with_element, components, operate, operator_function
+from lithify.lang.coerce import as_term, call, call_with_element, components, let, operate, operator_function
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.notation import builtin, names
@@ -154,11 +154,9 @@ class Elaborator:
         try:
             return _EVALUATE[type(e)](self, e, scope)
         except LithifyError as error:
-            if e.span.shown:
-                error.located(str(e.span))
-            raise
+            raise error.located(str(e.span)) from error.__cause__
         except ArithError as error:  # a size of 0 or less where there cannot be one
-            raise TypeMismatch(str(error), where=str(e.span) if e.span.shown else None) from error
+            raise TypeMismatch(str(error), where=str(e.span)) from error
 
     def types(self, scope: Scope) -> TypeReader:
         """Reads type annotations in a scope."""
@@ -270,7 +268,7 @@ class Elaborator:
             self.bind(e.pattern, bound, inner)
             return self.value(e.body, inner)
 
-        return _let(value, body)
+        return let(value, body)
 
     # ---- the rest ----------------------------------------------------------------------------------------------------
 
@@ -288,45 +286,6 @@ class Elaborator:
         return attributes_of(e, self.attributes, lambda part: self.size(part, scope), scope).at(e.span)
 
 
-def _let(value: Value, body: Callable[[Value], Value]) -> Value:
-    """`let x = value in body x`: terms are shared in the core; what has no type yet, and functions, are substituted."""
-    if isinstance(value, TupleValue):
-        if _is_typed(value):
-            value = as_term(value)
-        else:
-            return _let_each(value.items, (), body)
-    if not isinstance(value, Term):
-        return body(value)
-    term = value
-
-    def inner(x: Term) -> Term:
-        result = body(x)
-        if isinstance(result, FunctionValue):
-            raise _BodyIsFunction(result)
-        return as_term(result)
-
-    try:
-        return build.let(term, inner)
-    except _BodyIsFunction as body_is:
-        f = body_is.function
-        return FunctionValue(f.name, f.arity, lambda *arguments: _let(term, lambda x: _call_all(body(x), arguments)))
-
-
-class _BodyIsFunction(Exception):
-    def __init__(self, function: FunctionValue) -> None:
-        self.function = function
-
-
-def _is_typed(value: Value) -> bool:
-    return all(map(_is_typed, value.items)) if isinstance(value, TupleValue) else isinstance(value, Term)
-
-
-def _let_each(items: tuple[Value, ...], done: tuple[Value, ...], body: Callable[[Value], Value]) -> Value:
-    if not items:
-        return body(TupleValue(done))
-    return _let(items[0], lambda x: _let_each(items[1:], (*done, x), body))
-
-
 def _no_function(e: Application, position: int, result: Value, argument: Value) -> TypeMismatch:
     what, given = describe(result), describe(argument)
     text = unparse(e.arguments[position], 10**6)
@@ -337,12 +296,6 @@ def _no_function(e: Application, position: int, result: Value, argument: Value) 
         )
     done = unparse(Application(e.function, e.arguments[:position]), 10**6)
     return TypeMismatch(f"too many arguments: `{done}` is {what}, it cannot be applied to `{text}` ({given})")
-
-
-def _call_all(function: Value, arguments: tuple[Value, ...]) -> Value:
-    for argument in arguments:
-        function = call(function, argument)
-    return function
 
 
 _EVALUATE: dict[type, Callable[[Elaborator, Any, Scope], Value]] = {

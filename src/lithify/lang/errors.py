@@ -13,13 +13,15 @@ class LithifyError(Exception):
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.where = where
+        self.where = where or None
         self.hint = hint
 
     def located(self, where: str) -> LithifyError:
-        """The same error with a place, unless it has one already (the innermost place is the most helpful)."""
-        if self.where is None:
-            self.where = where
+        """The same error with a place, unless it has one already (the innermost place is the most helpful).
+
+        The place of something internal is "", which is none.
+        """
+        self.where = self.where or where or None
         return self
 
     def __str__(self) -> str:

@@ -25,6 +25,7 @@ from lithify.lang import build as core
 from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
 from lithify.lang.coerce import as_term, operate, operator_function
+from lithify.lang.coerce import let as share
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import TypeMismatch, UnboundSize
 from lithify.lang.levels import Memory
@@ -76,10 +77,9 @@ def to(memory: str | Memory, value: Any) -> Any:
     return traced(located(lambda: to_memory(where)(to_value(value))))
 
 
-def let(value: Any, body: Callable[[Any], Any]) -> Traced:
+def let(value: Any, body: Callable[[Any], Any]) -> Any:
     """The value, computed once, for use in `body`: `let(x * x, lambda y: y + y)`."""
-    bound = located(lambda: as_term(to_value(value)))
-    return Traced(located(lambda: core.let(bound, lambda x: as_term(to_value(body(Traced(x)))))))
+    return traced(located(lambda: share(to_value(value), lambda x: to_value(body(traced(x))))))
 
 
 # ---- tracing a program -----------------------------------------------------------------------------------------------

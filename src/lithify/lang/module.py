@@ -7,7 +7,7 @@ program.term        # map (λx. x * a) xs
 
 from __future__ import annotations
 
-import difflib
+import itertools
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -22,19 +22,19 @@ from lithify.lang.depth import deeply, too_deep
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator, Typing
-from lithify.lang.parser import parse
+from lithify.lang.parser import UNUSED, parse
+from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
     Declaration,
     DefinitionSyntax,
     FunctionType,
-    Lambda,
     NamePattern,
     OperatorSyntax,
-    ParameterPattern,
     Source,
     TypeSyntax,
     called_names,
     free_names,
+    parameters_of,
 )
 from lithify.lang.term import Term
 from lithify.lang.types import Type
@@ -71,9 +71,9 @@ def read_file(path: str | Path, check: OperatorCheck | None = None) -> Module:
     return Module(Source(text, str(path)), check)
 
 
-def read_text(text: str, name: str = "<text>", check: OperatorCheck | None = None) -> Module:
-    """The definitions of a text."""
-    return Module(Source(text, name), check)
+def read_text(text: str, name: str = "<text>", check: OperatorCheck | None = None, *, shipped: bool = False) -> Module:
+    """The definitions of a text; `shipped` says that it is lithify's own."""
+    return Module(Source(text, name, shipped=shipped), check)
 
 
 class Module(Mapping[str, "Definition"]):
@@ -98,8 +98,8 @@ class Module(Mapping[str, "Definition"]):
 
     def __getitem__(self, name: str) -> Definition:
         if name not in self._definitions:
-            close = difflib.get_close_matches(name, self._definitions, 3) or list(self._definitions)
-            raise ParseError(f"{self.source.name} defines no `{name}`", hint=f"it defines {', '.join(close)}")
+            hint = choices(name, self._definitions, "it defines")
+            raise ParseError(f"{self.source.name} defines no `{name}`", hint=hint)
         return self._definitions[name]
 
     def __contains__(self, name: object) -> bool:
@@ -160,9 +160,10 @@ class Definition:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of its written parameters (none where it is point-free)."""
-        return tuple(
-            p.name if isinstance(p, NamePattern) else f"arg{i}" for i, p in enumerate(_written_parameters(self), 1)
-        )
+        written = list(parameters_of(self.syntax.value))
+        taken = {p.name for p in written if isinstance(p, NamePattern) and p.name != UNUSED}
+        names = [p.name if isinstance(p, NamePattern) else UNUSED for p in written]
+        return tuple(_unnamed(i, taken) if name == UNUSED else name for i, name in enumerate(names, 1))
 
     def elaborate(
         self, arguments: Sequence[Type] | Mapping[str, Type] | None = None, sizes: Sizes | None = None
@@ -176,6 +177,19 @@ class Definition:
             return deeply(self._with_sizes, arguments, sizes)
         except RecursionError:
             raise too_deep().located(str(self.syntax.span)) from None
+        except LithifyError as error:
+            if self.module.source.shipped and arguments:
+                error.where = self._given(arguments) + (f"\nwhich does not fit at {error.where}" if error.where else "")
+            raise
+
+    def _given(self, arguments: Sequence[Type] | Mapping[str, Type]) -> str:
+        """What a user gave to a definition that is not the user's."""
+        if isinstance(arguments, Mapping):
+            named = [f"{name} : {type_}" for name, type_ in arguments.items()]
+        else:
+            names = (f"{name} : " for name in self.parameters)
+            named = [f"{name}{type_}" for name, type_ in itertools.zip_longest(names, arguments, fillvalue="")]
+        return f"in the use of `{self.name}` with {', '.join(named[: len(arguments)])}"
 
     def _with_sizes(self, arguments: Sequence[Type] | Mapping[str, Type] | None, sizes: Sizes | None) -> Elaborated:
         unused = [n for n in sizes or () if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", self.module.source.text)]
@@ -264,7 +278,7 @@ class Definition:
 
     def _annotated(self, elaborator: Elaborator, scope: MutableMapping[str, Value]) -> tuple[tuple[str, Type], ...]:
         """The parameters with the types that are written, over symbolic sizes."""
-        written = _written_parameters(self)
+        written = list(parameters_of(self.syntax.value))
         annotations = [p.annotation if isinstance(p, NamePattern) else None for p in written]
         names = self.parameters
         if self.syntax.annotation is not None:
@@ -282,13 +296,12 @@ class Definition:
         return tuple(result)
 
 
-def _written_parameters(definition: Definition) -> list[ParameterPattern]:
-    result: list[ParameterPattern] = []
-    body = definition.syntax.value
-    while isinstance(body, Lambda):
-        result.extend(body.parameters)
-        body = body.body
-    return result
+def _unnamed(position: int, taken: set[str]) -> str:
+    """The name of a parameter that is taken apart or not used: `arg2`, or more of it where that is another's."""
+    name = f"arg{position}"
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _parameter_types(annotation: TypeSyntax) -> Iterator[TypeSyntax]:

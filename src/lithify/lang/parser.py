@@ -6,7 +6,7 @@ application. A lambda, `let` and `if` extend as far as they can.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeVar
 
 from lithify.lang.depth import deeply
@@ -55,6 +55,9 @@ from lithify.lang.syntax import (
     TupleType,
     TypeName,
     TypeSyntax,
+    free_names,
+    named_parts,
+    parameters_of,
 )
 
 # binding power and associativity of infix symbols
@@ -69,6 +72,7 @@ _INFIX: dict[str, tuple[int, str]] = {
 _UNARY = 8
 _COMPOSITIONS = frozenset({"|>", ">>", ".", "∘"})
 _ARROWS = ("->", "→")
+UNUSED = "_"  # the name of parameters that are not used
 PROPERTIES = ("associative", "commutative", "idempotent")
 
 
@@ -186,6 +190,7 @@ class Parser:
             parameters = [] if self.at("=") else self.parameters(("=",))
             self.expect("=", after="in the definition")
             value = self.expression()
+            self.distinct([*parameters, *parameters_of(value)])
             self.declaration_ends()
             span = self.since(start.span)
             if parameters:
@@ -251,6 +256,7 @@ class Parser:
             return Application(Name("neg", span=start), (operand,), span=span)
         if self.take("let"):
             pattern = self.pattern()
+            self.distinct([pattern], "parts")
             self.expect("=", after="in let")
             value = self.expression()
             self.expect("in", after="after the value of let")
@@ -321,6 +327,7 @@ class Parser:
             parameters = self.parameters((".", *_ARROWS))
             self.expect(".", *_ARROWS, after="after the parameters")
             body = self.expression()
+            self.distinct(parameters)
             return Lambda(tuple(parameters), body, span=token.span.to(body.span))
         self.fail(f"an expression expected, {token} found")
 
@@ -388,6 +395,30 @@ class Parser:
             self.take(",")
             result.append(self.pattern())
         return result
+
+    def distinct(self, patterns: Iterable[ParameterPattern], what: str = "parameters") -> None:
+        """Refuse two parameters (or parts of a let) of one name, and one that hides a size: the first has no use.
+
+        `_` names what is not used, however often.
+        """
+        seen: dict[str, Span] = {}
+        sizes: dict[str, Span] = {}
+        for part in (part for pattern in patterns for part in named_parts(pattern)):
+            name = part.name
+            if name in seen:
+                unused = f", or write {UNUSED} for one that is not used"
+                self.twice(f"two {what} are called `{name}`", part.span, seen[name], unused)
+            if name in sizes:
+                self.twice(f"`{name}` is a size, and a parameter after it", part.span, sizes[name])
+            if name != UNUSED:
+                seen[name] = part.span
+            for size in free_names(part.annotation):
+                if size.name not in seen:
+                    sizes.setdefault(size.name, size.span)
+
+    def twice(self, message: str, span: Span, first: Span, remedy: str = "") -> NoReturn:
+        """The error of a name that has two meanings."""
+        raise ParseError(message, where=f"{span}\nfirst: {first}", hint=f"rename one of them{remedy}")
 
     def pattern(self) -> ParameterPattern:
         start = self.token.span

@@ -166,6 +166,11 @@ def _pad_type(attrs: Attrs, args: Args) -> Type:
             raise TypeMismatch(f"pad of {array} needs a fill of type {array.element}, {given} given")
     elif mode not in ("clamp", "mirror", "wrap") or len(args) != 1:
         raise TypeMismatch(f"pad knows fill c, clamp, mirror and wrap, not {mode}")
+    if mode != "fill" and array.size.constant == 0 and not left.constant == right.constant == 0:
+        raise TypeMismatch(
+            f"pad {left} {right} {mode} of an empty array, {array}: there is no element to repeat",
+            hint=f"pad with a number, `pad {left} {right} 0 xs`, or use it where there is an element",
+        )
     for amount in (left, right):
         if amount.lo < 0:
             raise TypeMismatch(f"pad by {amount}: the amount is negative; use take or drop")
@@ -290,7 +295,8 @@ _DECLARATIONS = (
     Pattern("drop", ("size",), "n.t -> {n - size}.t", "all but the first elements",
             conditions=("0 <= size", "size <= n"), simplify=_by_zero, layout=True),
     Pattern("slide", ("size", "step"), "n.t -> {(n - size) // step + 1}.size.t",
-            "the windows of `size` elements at distance `step`", conditions=("1 <= step", "size <= n"), layout=True),
+            "the windows of `size` elements at distance `step`; none where up to `step` elements are missing for one",
+            conditions=("1 <= step", "size <= n + step"), layout=True),
     Pattern("pad", ("left", "right", "mode"), meaning="more elements at both ends: fill c, clamp, mirror or wrap",
             typing=_pad_type, simplify=_by_zero, layout=True),
     Pattern("zip", (), meaning="the array of tuples of corresponding elements", typing=_zip_type, layout=True),

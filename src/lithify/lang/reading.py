@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from lithify.lang.levels import LevelKind
 from lithify.lang.term import Term
+from lithify.lang.types import Array
+
+_NAMES = frozenset({"param", "bound", "const"})
+
+
+def is_view(t: Term) -> bool:
+    """Nothing but views of what lies in memory: whoever reads an element finds it there."""
+    return t.kind in _NAMES or ((t.pattern.layout or t.kind in ("proj", "tuple", "at")) and all(map(is_view, t.args)))
+
+
+def is_only_element(t: Term) -> bool:
+    """The element of an array of one that is computed: who writes the array writes the element."""
+    if t.kind != "at" or not isinstance(t.args[0].type, Array):
+        return False
+    return t.args[0].type.size.constant == 1 and not is_view(t.args[0])
 
 
 def has_work(t: Term) -> bool:

@@ -132,6 +132,15 @@ class Condition:
         """The two sides under the bindings."""
         return _evaluate(self.left, bindings), _evaluate(self.right, bindings)
 
+    def in_numbers(self, bindings: Bindings) -> str:
+        """The text with the sizes in place of their names: `9 <= 3 + 1`."""
+
+        def value(name: re.Match[str]) -> str:
+            text = str(bindings.get(name[0], name[0]))
+            return text if text.isalnum() or self.text.count(" ") == 2 else f"({text})"
+
+        return re.sub(r"(?!divides\b)\b[a-z]+\b", value, self.text)
+
     def holds(self, bindings: Bindings) -> bool:
         """Is it provable under the bindings?"""
         left, right = self.sides(bindings)
@@ -202,9 +211,11 @@ class Signature:
                 known = left.constant is not None and right.constant is not None
                 verdict = "does not hold" if known else "does not hold for all sizes, as far as is known"
                 remedy = "" if known else "; give arguments, or their types: it may hold for their sizes"
+                given = [f"{name} = {value}" for name, value in attributes.items()]
+                given.append(f"arguments {'  and  '.join(map(str, arguments))}")
                 raise TypeMismatch(
-                    f"{pattern} needs {condition.text}: {left} {condition.relation} {right} {verdict}",
-                    hint=f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}{remedy}",
+                    f"{pattern} needs {condition.text}: {condition.in_numbers(bindings)} {verdict}",
+                    hint=f"{pattern} : {self.text}   with {', '.join(given)}{remedy}",
                 )
         return _build(self._result, bindings)
 

@@ -14,11 +14,15 @@ _LONGEST_LINE = 200  # characters of a line that errors show
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name under which errors speak of it; of an internal one they never do."""
+    """A text and the name under which errors speak of it; of an internal one they never do.
+
+    A shipped one is lithify's own: an error in it is shown below what the user wrote that led there.
+    """
 
     text: str
     name: str = "<text>"
     internal: bool = False
+    shipped: bool = False
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1."""
@@ -59,7 +63,7 @@ class Span:
         return Span(self.source, self.start, other.end)
 
     def __str__(self) -> str:
-        return self.source.show(self)
+        return self.source.show(self) if self.shown else ""
 
 
 NOWHERE: Final = Span(Source("", "<built>", internal=True), 0, 0)
@@ -318,6 +322,22 @@ def names_of(pattern: ParameterPattern) -> frozenset[str]:
     if isinstance(pattern, NamePattern):
         return frozenset({pattern.name, *[name.name for name in free_names(pattern.annotation)]})
     return frozenset().union(*[names_of(item) for item in pattern.items])
+
+
+def parameters_of(function: Expression) -> Iterator[ParameterPattern]:
+    """All parameters of an expression that is a function of a function .."""
+    while isinstance(function, Lambda):
+        yield from function.parameters
+        function = function.body
+
+
+def named_parts(pattern: ParameterPattern) -> Iterator[NamePattern]:
+    """The names in a pattern, in order, with their places."""
+    if isinstance(pattern, NamePattern):
+        yield pattern
+    else:
+        for item in pattern.items:
+            yield from named_parts(item)
 
 
 # ---- declarations ----------------------------------------------------------------------------------------------------

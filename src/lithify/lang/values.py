@@ -5,7 +5,6 @@ The text reader and the Python front end share these values and the primitives o
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,8 +13,9 @@ from lithify.arith import ArithError, Expr, as_expr, maximum, minimum
 from lithify.lang.build import const, convert, op
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.index_functions import IndexFunction
-from lithify.lang.operators import OPERATORS
+from lithify.lang.operators import INTEGERS, NUMBERS, OPERATORS, Typing
 from lithify.lang.scalars import Scalar, f32, i32
+from lithify.lang.spelling import meant
 from lithify.lang.syntax import Span
 from lithify.lang.term import Term
 from lithify.lang.types import Index
@@ -31,13 +31,7 @@ class FreeName:
 
     def unknown(self) -> ParseError:
         """The error of using the name as a value."""
-        close = difflib.get_close_matches(self.name, dict.fromkeys(self.known), 3)
-        close.sort(key=lambda name: sorted(name) != sorted(self.name))  # exchanged letters are the likeliest slip
-        return ParseError(
-            f"unknown name `{self.name}`",
-            where=str(self.span) if self.span.shown else None,
-            hint=f"did you mean {' or '.join(close)}?" if close else None,
-        )
+        return ParseError(f"unknown name `{self.name}`", where=str(self.span), hint=meant(self.name, self.known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +108,8 @@ class Numeral:
         if isinstance(value, Choice):
             parts = value.then, value.otherwise
         if parts:
-            return f32 if any(part.default_type() is f32 for part in parts) else i32
+            fraction = isinstance(value, Arithmetic) and not OPERATORS[value.operator].kinds & INTEGERS
+            return f32 if fraction or any(part.default_type() is f32 for part in parts) else i32
         return i32 if isinstance(value, int | Expr) else f32
 
     def __str__(self) -> str:
@@ -141,7 +136,10 @@ _SIZE_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     "min": minimum,
     "max": maximum,
 }
-NUMERAL_OPERATORS: Final = frozenset({*_SIZE_OPERATORS, "pow"})
+# Arithmetic and functions of numbers without a type have none either: the context decides it, as that of a literal.
+NUMERAL_OPERATORS: Final = frozenset(
+    name for name, operator in OPERATORS.items() if operator.typing is Typing.SAME and operator.kinds & NUMBERS
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +207,7 @@ class FunctionValue:
             return self.body(*given)
         except LithifyError as error:
             if self.site is not None:
-                used = error.where is not None and self.definition is not None
+                used = error.where is not None and self.definition is not None and self.site.shown
                 if used and str(self.site) not in str(error.where):
                     error.where = f"{error.where}\nin the use of `{self.definition}` at {self.site}"
                 else:

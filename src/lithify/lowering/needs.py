@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 
 from lithify.lang.levels import HEAP, INLINE, OUT, SEQ, Level, LevelKind, Memory
-from lithify.lang.reading import has_work
+from lithify.lang.reading import has_work, is_only_element
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -114,11 +114,6 @@ def subterm(program: Term, path: Path) -> Term:
     for index in path:
         program = program.args[index]
     return program
-
-
-def is_only_element(t: Term) -> bool:
-    """The element of an array of one: who writes the array writes the element."""
-    return t.kind == "at" and isinstance(t.args[0].type, Array) and t.args[0].type.size.constant == 1
 
 
 def is_permuted(t: Term) -> bool:
@@ -242,7 +237,7 @@ class Search:
         function, xs, last = t.args[0], t.args[-1], len(t.args) - 1
         body = function.args[0] if t.kind == "map" else function.args[0].args[0]
         element = xs.type.element if isinstance(xs.type, Array) else xs.type
-        if not is_scalar(element) and has_work(body) and uses(body) > 1 and computed_elements(xs):
+        if not is_scalar(element) and uses(body) > 1 and computed_elements(xs):
             return Need(Lack.SHARING, path, t, nest)
         return self._read(xs, (*path, last), nest, shared=False)
 

@@ -5,9 +5,8 @@ A name may be followed by parameters: `tiled(n=32, m=32, k=8)`.
 
 from __future__ import annotations
 
-import difflib
-
 from lithify.lang.errors import RewriteFailed
+from lithify.lang.spelling import choices
 from lithify.lowering import matrix_multiplication, reduction
 from lithify.lowering.matrix_multiplication import Tiling
 from lithify.lowering.reduction import Version
@@ -29,9 +28,7 @@ def named(text: str) -> NamedStrategy:
     name, opened, rest = text.replace(" ", "").partition("(")
     found = strategies().get(name)
     if found is None:
-        close = difflib.get_close_matches(name, strategies(), 3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(strategies())}"
-        raise RewriteFailed(f"there is no strategy named {name}", hint=hint)
+        raise RewriteFailed(f"there is no strategy named {name}", hint=choices(name, strategies()))
     if not opened:
         return found
     known = found.parameters if isinstance(found, Tiling) else ()

@@ -15,8 +15,14 @@ _COSTLY = {"exp": 8, "log": 8, "sin": 12, "cos": 12, "tan": 16, "tanh": 12, "erf
 
 
 def count(size: Expr) -> int:
-    """A size as a number."""
-    return size.constant if size.constant is not None else SYMBOLIC_SIZE
+    """A size as a number: where it is not known, what it comes to if those that it is made of are large.
+
+    So a part of a large size (the number of its blocks) is less than it is, and what is about as large counts the same.
+    """
+    if size.constant is not None:
+        return size.constant
+    value = size.evaluate(dict.fromkeys(size.variables(), SYMBOLIC_SIZE))
+    return SYMBOLIC_SIZE if value > SYMBOLIC_SIZE // 2 else max(1, int(value))
 
 
 def size_of(t: Term) -> Expr:

@@ -10,7 +10,7 @@ Integers are indices where the parameter's type says so: what they are below is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,16 @@ def key_of(value: Any) -> Hashable:
         )
         raise LaunchError(f"a {kind.__name__} is no argument for a program", hint=hint)
     return kind.__module__, str(value.dtype), tuple(shape)
+
+
+def is_empty(arguments: Sequence[Any], sizes: Iterable[tuple[str, int]] = ()) -> bool:
+    """Whether some dimension of the arguments, or a size that is given, is 0."""
+    return any(0 in getattr(leaf, "shape", ()) for leaf in flatten(arguments)) or any(n == 0 for _, n in sizes)
+
+
+def is_type(argument: Any) -> bool:
+    """Whether a type is given, or its text, where there could be an array or a number."""
+    return isinstance(argument, Type | str)
 
 
 def describe(value: Any, name: str) -> Described:

@@ -49,11 +49,15 @@ class LevelResult:
 
 @dataclass(frozen=True)
 class Check:
-    """The levels in order, and the types on which they were executed."""
+    """The levels in order, the types on which they were executed, and those that it was asked for.
+
+    They differ where dimensions are long: the levels above the device's are slow.
+    """
 
     name: str
     types: tuple[Type, ...]
     levels: tuple[LevelResult, ...]
+    asked: tuple[Type, ...]
 
     @property
     def right(self) -> bool:
@@ -65,6 +69,8 @@ class Check:
 
     def __str__(self) -> str:
         lines = [f"{self.name} on {', '.join(map(str, self.types))}"]
+        if self.types != self.asked:
+            lines[0] += f", in place of {', '.join(map(str, self.asked))} (dimensions above {LARGE} are made smaller)"
         for each in self.levels:
             found = each.problem or f"differs by {each.difference:.1e} (allowed {each.tolerance:.0e})"
             lines.append(f"  {'ok   ' if each.right else 'WRONG'} {each.level}: {found}")
@@ -114,7 +120,7 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
     level("the lowered program", lambda: evaluate(specialisation.lowered.term, inputs))
     level("the kernels", kernels)
     level(f"compiled for {specialisation.device}", lambda: program(*values, sizes=sizes))
-    return Check(program.name, small, tuple(levels))
+    return Check(program.name, small, tuple(levels), tuple(types))
 
 
 # ---- smaller arguments -----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LaunchError, LithifyError
+from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
     from lithify.machine import DeviceModel, OpenCLFacts
@@ -56,8 +57,8 @@ def device(name: str | Device | None = None) -> Device:
         return name
     kind, _, which = (name or DEFAULT).partition(":")
     if kind not in _KINDS or (which and kind != "opencl"):
-        known = ", ".join(status.name for status in devices() if status.available)
-        raise LaunchError(f"there is no device {name!r}", hint=f"the devices of this machine are {known}")
+        known = [status.name for status in devices() if status.available]
+        raise LaunchError(f"there is no device {name!r}", hint=choices(kind, known, "the devices of this machine are"))
     return _KINDS[kind](which)
 
 
@@ -72,7 +73,7 @@ def for_source(target: str) -> Device:
     Raises LaunchError for an unknown kind.
     """
     if target.partition(":")[0] not in _KINDS:
-        hint = f"targets are {', '.join(_KINDS)}; p.lowered(..) and p.kernels(..) are the levels above them"
+        hint = f"{choices(target, _KINDS)}; p.lowered(..) and p.kernels(..) are the levels above them"
         raise LaunchError(f"there is no target {target!r}", hint=hint)
     try:
         return device(target)

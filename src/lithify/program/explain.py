@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.types import Type
-from lithify.program.arguments import flatten
+from lithify.program.arguments import flatten, is_type
 from lithify.program.work import Work, bound_of, work_of
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Explanation:
 
     `work` is the least that the program as written has to move and compute, `bound` the least time that this takes by
     the roofline of `model` (its rates are measured where they can be; `estimated` says that the one that binds is not);
-    `seconds` is the median of the measured runs. `steps` are the rules of the derivation in order, `notes` what to
-    bear in mind, `kernels` how many launches there are.
+    `seconds` is the median of the measured runs (NaN where types were given, and nothing was run). `steps` are the
+    rules of the derivation in order, `notes` what to bear in mind, `kernels` how many launches there are.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Explanation:
 
     @property
     def share(self) -> float:
-        """The share of the bound that is reached: 1 is the bound itself."""
+        """The share of the bound that is reached: 1 is the bound itself; NaN where nothing was measured."""
         return self.bound.share(self.seconds)
 
     @property
@@ -79,10 +80,18 @@ class Explanation:
             ("operations", operations),
             *[(f"least time by {_resource(of)}", duration(seconds)) for of, seconds in self.bound.each],
             ("least time", f"{duration(self.bound.seconds)}: {self.binds} binds{peak}"),
-            ("time", f"{duration(self.seconds)} in {self.kernels} kernel{'s' if self.kernels != 1 else ''}"),
-            ("share of the bound", f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s"),
+            *self._times(),
             ("derivation", f"{len(self.steps)} step(s): {summary(self.steps)}" if self.steps else "no steps"),
             *[("note", note) for note in self.notes],
+        ]
+
+    def _times(self) -> list[tuple[str, str]]:
+        kernels = f"{self.kernels} kernel{'s' if self.kernels != 1 else ''}"
+        if math.isnan(self.seconds):
+            return [("time", f"not measured, and no share of the bound: types were given, no values; {kernels}")]
+        return [
+            ("time", f"{duration(self.seconds)} in {kernels}"),
+            ("share of the bound", f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s"),
         ]
 
     def __str__(self) -> str:
@@ -94,7 +103,8 @@ class Explanation:
 def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequence[Any]) -> Explanation:
     """Measure a program on the given arguments and relate the time to the machine's bound.
 
-    `program` is the program for the arguments' sizes (the specialisation may be one for any sizes).
+    Where one of them is only a type, nothing runs, and the time is left out. `program` is the program for the
+    arguments' sizes (the specialisation may be one for any sizes).
     """
     from lithify.program.bandwidth import measured
 
@@ -110,7 +120,7 @@ def explain(specialisation: Specialisation, program: Elaborated, arguments: Sequ
         work,
         device.model,
         bound,
-        statistics.median(timings(specialisation, arguments)),
+        math.nan if any(map(is_type, flatten(arguments))) else statistics.median(timings(specialisation, arguments)),
         tuple(lowered.derivation.names()),
         (*_about_caches(work, bound, device.model), *_about_types(work, device.model)),
         len(specialisation.kernels.kernels),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lithify.explore.phases import Limit, PhaseCandidates
 from lithify.explore.phases import explore as run_phases
+from lithify.explore.proposals import check_search
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
 from lithify.program.explored import problem_of
@@ -48,6 +49,7 @@ def explore(
     `on_phase` hears of the phases' progress (what, done, of how many), `on_funnel` what they found, `on_progress` of
     the search. The budget is the search's alone. Raises LithifyError where the device cannot be opened.
     """
+    check_search(search_by)
     specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
     elaborated = specialisation.elaborated
     model = specialisation.device.model

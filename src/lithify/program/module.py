@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lithify.lang.errors import LithifyError
+from lithify.lang.spelling import choices
 from lithify.program.program import Program
 from lithify.program.sources import TextSource
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from lithify.lang.module import Module as Definitions
 
 
+_OPERATORS = Path(__file__).resolve().parent.parent / "operators"  # the texts that lithify ships
+
+
 class Text:
     """A text of definitions. What a call needs of one that was compiled before is remembered on disk with the kernels:
     then the text is not read again.
     """
 
-    def __init__(self, text: str, name: str) -> None:
-        self.text, self.name = text, name
+    def __init__(self, text: str, name: str, shipped: bool = False) -> None:
+        self.text, self.name, self.shipped = text, name, shipped
 
     @cached_property
     def digest(self) -> str:
@@ -37,7 +40,7 @@ class Text:
         from lithify.lang.module import read_text
         from lithify.program.declared import check_declared
 
-        return read_text(self.text, self.name, check_declared)
+        return read_text(self.text, self.name, check_declared, shipped=self.shipped)
 
     @cached_property
     def parameters(self) -> dict[str, list[str]]:
@@ -91,14 +94,16 @@ class UnknownProgram(LithifyError, KeyError):
     """A text has no definition of a name."""
 
     def __init__(self, name: str, known: list[str], where: str) -> None:
-        close = difflib.get_close_matches(name, known, 3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"it defines {', '.join(known) or 'nothing'}"
-        super().__init__(f"{where} defines no {name}", hint=hint)
+        super().__init__(f"{where} defines no {name}", hint=choices(name, known, "it defines"))
 
 
 def parse(text: str, name: str = "<text>") -> Module:
     """The programs of a text; `name` is what errors call it. Raises ParseError."""
-    module = Module(Text(text, name))
+    return _read(Text(text, name))
+
+
+def _read(text: Text) -> Module:
+    module = Module(text)
     len(module)  # what is wrong with the text is said here, not at the first call
     return module
 
@@ -111,7 +116,7 @@ def load(path: str | Path) -> Module:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise LithifyError(f"{path} cannot be read: {reason}") from error
-    return parse(text, str(path))
+    return _read(Text(text, str(path), shipped=path.resolve().parent == _OPERATORS))
 
 
 def library(name: str) -> Module:
@@ -119,8 +124,7 @@ def library(name: str) -> Module:
 
     Raises LithifyError for a name that there is no text of.
     """
-    folder = Path(__file__).resolve().parent.parent / "operators"
-    known = sorted(path.stem for path in folder.glob("*.lift"))
+    known = sorted(path.stem for path in _OPERATORS.glob("*.lift"))
     if name not in known:
-        raise LithifyError(f"lithify ships no programs named {name}", hint=f"there are {', '.join(known)}")
-    return load(folder / f"{name}.lift")
+        raise LithifyError(f"lithify ships no programs named {name}", hint=choices(name, known))
+    return load(_OPERATORS / f"{name}.lift")

@@ -18,7 +18,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LaunchError
-from lithify.program.arguments import describe, key_of
+from lithify.program.arguments import describe, is_empty, key_of
 from lithify.program.devices import Device, device
 from lithify.program.sources import FunctionSource, Sizes, Source
 from lithify.program.specialise import Run, Specialisation
@@ -142,6 +142,10 @@ class Program:
         kinds = tuple([key_of(a) for a in arguments])
         key: Hashable = (kinds, fixed) if fixed else kinds
         run = self._ready.get(key)
+        if run is None and self.any_size and is_empty(arguments, fixed):
+            run = self._ready[key] = self.for_these_sizes()._run(
+                arguments, sizes
+            )  # kernels of any size are of 1 or more
         if run is None:
             with self._lock:
                 compiled = self._specialised(arguments, fixed).compiled
@@ -260,7 +264,10 @@ class Program:
         return program.specialise(*arguments, sizes=sizes, **named).text
 
     def explain(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Explanation:
-        """What the program moves and computes, the least time that takes, the time it takes, and how it was derived."""
+        """What the program moves and computes, the least time that takes, the time it takes, and how it was derived.
+
+        Of types instead of arrays everything but the time is said.
+        """
         from lithify.program.explain import explain
 
         ordered = self._given(arguments, named)

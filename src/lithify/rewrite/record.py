@@ -14,6 +14,7 @@ from lithify.lang.errors import RewriteFailed
 from lithify.lang.index_functions import IndexFunction, reverse, stride
 from lithify.lang.levels import Level, Memory
 from lithify.lang.printer import show
+from lithify.lang.spelling import meant
 from lithify.lang.term import Term
 from lithify.rewrite.derivation import Derivation, follow, places
 from lithify.rewrite.rule import AppliedRule, Rule
@@ -108,8 +109,7 @@ def replay(start: Term, text: str, rules: Mapping[str, Rule], *, check: bool = F
     for number, step in enumerate(record["steps"], 1):
         name = step.get("rule")
         if name is not None and name not in rules:
-            close = difflib.get_close_matches(name, rules, 2)
-            hint = f"did you mean {' or '.join(close)}?" if close else "another version of lithify may have written it"
+            hint = meant(name, rules) or "another version of lithify may have written it"
             raise RewriteFailed(f"the derivation uses a rule that is not known: {name}", hint=hint)
         applied = None if name is None else _applied(rules[name], step["with"], number)
         steps.append((applied, tuple(step["at"])))

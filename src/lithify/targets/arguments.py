@@ -82,6 +82,8 @@ class Arguments:
         for value, parameter, shape_of in zip(values, self._parameters, self._parameter_shapes, strict=True):
             if parameter.below is not None:
                 _check_indices(value, parameter, parameter.below(solved)[0])
+                if parameter.argument.distinct:
+                    _check_distinct(value, parameter)
             if parameter.by_value:
                 continue
             shape = parameter.shape if parameter.shape is not None else shape_of(solved)
@@ -237,6 +239,24 @@ def _check_indices(value: Any, parameter: _Parameter, below: int) -> None:
         raise LaunchError(
             f"argument {name} has the index {wrong}, but there are {below} elements",
             hint=f"indices are 0 .. {below - 1}" if below else "there is nothing an index could name",
+        )
+
+
+def _check_distinct(value: Any, parameter: _Parameter) -> None:
+    """Where an index names an element a second time, another one is written by nobody."""
+    name = parameter.argument.name
+    if isinstance(value, Resident):
+        if not value.distinct:
+            raise LaunchError(
+                f"argument {name} lies on the device, and it is not known whether it is a permutation",
+                hint="upload it as an argument of this program, or pass the array itself",
+            )
+        return
+    counts = np.bincount(np.asarray(value).reshape(-1))
+    if counts.size and counts.max() > 1:
+        raise LaunchError(
+            f"argument {name} is no permutation: it has the index {counts.argmax()} {counts.max()} times",
+            hint="`scatter[add] ids xs` adds up what comes to one place; `gather ids xs` may read one several times",
         )
 
 

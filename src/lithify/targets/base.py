@@ -35,7 +35,8 @@ class Argument:
 
     A dimension is an int, or in a symbolic kernel the text of an expression over the interface's sizes. `role` is that
     of the buffer: "input", "scalar" (passed by value, shape ()) or "output". `below` is what indices are below: the
-    values of such a parameter are compared with it at every call, for code relies on it.
+    values of such a parameter are compared with it at every call, for code relies on it; so it does on indices that
+    are `distinct`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Argument:
     shape: tuple[Dim, ...]
     role: str
     below: Dim | None = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Interface:
         """The inverse of `as_data`."""
 
         def arguments(items: Sequence[Mapping[str, Any]]) -> tuple[Argument, ...]:
-            return tuple(Argument(i["name"], i["scalar"], tuple(i["shape"]), i["role"], i["below"]) for i in items)
+            return tuple(Argument(**{**item, "shape": tuple(item["shape"])}) for item in items)
 
         return Interface(
             data["name"],
@@ -97,12 +99,13 @@ class Interface:
 class Resident:
     """An array that lies in a device's memory and stays there when it is passed as an argument.
 
-    Where it was given as indices, they were seen to be below `below`.
+    Where it was given as indices, they were seen to be below `below`, and `distinct` if it says so.
     """
 
     shape: tuple[int, ...]
     dtype: Any  # NumPy's
     below: int | None = None
+    distinct: bool = False
 
 
 class Executable(ABC):
@@ -186,7 +189,8 @@ def interface_of(program: Program) -> Interface:
 
 def _argument(buffer: Buffer) -> Argument:
     below = None if buffer.below is None else size_text(buffer.below)
-    return Argument(buffer.name, buffer.scalar.name, tuple(size_text(e) for e in buffer.shape), buffer.role, below)
+    shape = tuple(size_text(e) for e in buffer.shape)
+    return Argument(buffer.name, buffer.scalar.name, shape, buffer.role, below, buffer.distinct)
 
 
 def _size_sources(program: Program) -> tuple[SizeSource, ...]:

@@ -36,6 +36,7 @@ class DeviceArray(Resident):
     buffer: Any
     device: OpenCLDevice
     below: int | None = None
+    distinct: bool = False
 
 
 class _Kernel:
@@ -148,7 +149,9 @@ class OpenCLExecutable(Executable):
         """The arguments of a call with arrays in the device's memory, for calls and measurements that repeat."""
         call = self._arguments.check(arguments, sizes)
         return tuple(
-            replace(self._resident(v), below=below) if isinstance(v, np.ndarray) and p.role != "scalar" else v
+            replace(self._resident(v), below=below, distinct=p.distinct)
+            if isinstance(v, np.ndarray) and p.role != "scalar"
+            else v
             for v, p, below in zip(call.values, self.interface.parameters, self._arguments.bounds(call), strict=True)
         )
 

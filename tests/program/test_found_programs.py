@@ -1,0 +1,60 @@
+"""Programs that random generation came upon, each of a kind that was refused or wrong once: all devices, all layouts.
+
+Each is a text and the types of its arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithify as lf
+from lithify.evaluate import evaluate
+from lithify.explore.comparison import relative_difference
+from lithify.lang.scalars import SCALARS
+from lithify.program.arguments import flatten, read_type
+from lithify.program.check import sample, tolerance_of
+
+PROGRAMS = {
+    # the element of an array of one that lies in memory is read, not written by a loop
+    "first of one": ("p (xs : n.i8) = map (λ w . reduce max w[0] w) (slide 1 3 (pad 3 0 1 xs))", ["16.i8"]),
+    "first of one, twice": ("p (xs : n.f32) = map (λ w . (w[0], (map (* 2) w)[0])) (split 1 xs)", ["40.f32"]),
+    "first of one, bound": ("p (xs : n.f32) = let y = (take 1 xs)[0] in map (* y) xs", ["5.f32"]),
+    # rows that are computed and read twice are made once, whatever reads them
+    "two readers of a row": ("p (a : n.m.f32) = map (λ r . (r, reverse r)) (map (map (+ 1)) a)", ["7.33.f32"]),
+    "two readers of a column": (
+        "p (a : n.m.f32) = unzip (map (λ r . (r[0], r)) (drop 3 (split 7 (join (transpose (map (map (* 2)) a))))))",
+        ["7.33.f32"],
+    ),
+    # windows of an array that is one element too short for any
+    "no windows": ("p (xs : n.f32) = map (reduce (+) 0) (slide 3 1 (pad 1 1 0 xs))", ["0.f32"]),
+    "no windows, one too few": ("p (xs : n.i32) = map (λ w . w[0] - w[4]) (slide 5 2 xs)", ["3.i32"]),
+    "no windows in rows": (
+        "p (a : n.m.f32) = map (map (reduce (+) 0)) (map (λ r . slide 3 1 (pad 1 1 2 r)) a)",
+        ["4.0.f32"],
+    ),
+}
+
+
+def expected(program: Any, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
+    elaborated = program.specialise(*arguments).elaborated
+    names = [name for name, _ in elaborated.parameters]
+    return [np.asarray(leaf) for leaf in flatten([evaluate(elaborated.term, dict(zip(names, arguments, strict=True)))])]
+
+
+@pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_the_definition_says(name: str, device: str, request: pytest.FixtureRequest) -> None:
+    if device == "opencl":
+        request.getfixturevalue("opencl_device")
+    text, types = PROGRAMS[name]
+    program = lf.parse(text)["p"]
+    random = np.random.default_rng(3)
+    arguments = [sample(read_type(t), random) for t in types]
+    wanted = expected(program, arguments)
+    allowed = max(tolerance_of(SCALARS[t.rpartition(".")[2].rstrip(")")]) for t in types)
+    for found, leaf in zip(flatten([program.on(device)(*arguments)]), wanted, strict=True):
+        assert np.shape(found) == leaf.shape
+        assert leaf.size == 0 or relative_difference(np.asarray(found), leaf) <= allowed
