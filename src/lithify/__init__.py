@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lithify.program import load as load
     from lithify.program import parse as parse
     from lithify.program import program as program  # type: ignore[no-redef, unused-ignore]
+    from lithify.program.declared import operator as operator
 
 _PROGRAM = ("Device", "DeviceStatus", "Module", "Program", "device", "devices", "library", "load", "parse")
 _ERRORS = ("EvaluationError", "LaunchError", "LithifyError", "ParseError", "Rejected", "RewriteFailed", "TypeMismatch",
@@ -36,6 +37,7 @@ _SCALARS = ("bool_", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f8e4
             "f64", "complex64", "complex128")  # fmt: skip
 _HOME = {
     **dict.fromkeys(_PROGRAM, "lithify.program"),
+    "operator": "lithify.program.declared",
     **dict.fromkeys(_ERRORS, "lithify.lang.errors"),
     **dict.fromkeys(_SCALARS, "lithify.lang.scalars"),
 }
@@ -51,7 +53,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'lithify' has no attribute {name!r}")
     module = importlib.import_module(_HOME.get(name, _FRONT_END))
-    if not hasattr(module, name):
+    if name not in _HOME and name not in module.__all__:
         raise AttributeError(f"module 'lithify' has no attribute {name!r}{_near(name)}")
     value = globals()[name] = getattr(module, name)
     return value

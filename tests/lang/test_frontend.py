@@ -276,6 +276,21 @@ def test_names_that_are_nearly_right() -> None:
         lithify.sqr  # noqa: B018
 
 
+def test_everything_that_there_is_is_listed() -> None:
+    """`dir` lists it, it can be named, and nothing else can."""
+    import lithify
+
+    listed = dir(lithify)
+    for name in (*PRIMITIVES, "dot", "tile", "copy2d", "load", "program", "operator", "sizes", "f32", "TypeMismatch"):
+        assert {"partialReduce": "partial_reduce"}.get(name, name) in listed
+    for name in listed:
+        assert getattr(lithify, name) is not None
+    for name in ("located", "build", "declared", "_function"):
+        assert name not in listed
+        with pytest.raises(AttributeError):
+            getattr(lithify, name)
+
+
 def test_sizes() -> None:
     """However many names there are, `sizes` gives a tuple, and `size` one."""
     assert frontend.sizes("n m") == (frontend.size("n"), frontend.size("m"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,11 +26,12 @@ from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
 from lithify.lang.coerce import as_term, operate, operator_function
 from lithify.lang.coerce import let as share
+from lithify.lang.declared import OperatorCheck, as_function, declare
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import TypeMismatch, UnboundSize
 from lithify.lang.levels import Memory
 from lithify.lang.module import Elaborated
-from lithify.lang.operators import OPERATORS, convert_to
+from lithify.lang.operators import OPERATORS, Operator, convert_to
 from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.scalars import SCALARS, Scalar
 from lithify.lang.term import Term, subterms
@@ -80,6 +81,24 @@ def to(memory: str | Memory, value: Any) -> Any:
 def let(value: Any, body: Callable[[Any], Any]) -> Any:
     """The value, computed once, for use in `body`: `let(x * x, lambda y: y + y)`."""
     return traced(located(lambda: share(to_value(value), lambda x: to_value(body(traced(x))))))
+
+
+def operator(
+    function: Callable[..., Any], name: str, properties: Collection[str], neutral: Any, check: OperatorCheck
+) -> TracedFunction:
+    """A declared operator: of a function of two operands, with a neutral element unless that is None.
+
+    `check` tries out what is declared, for each type of operands when it is first used with it.
+    """
+    where = place()
+    value = to_value(function)
+    element = None if neutral is None else to_value(neutral)
+
+    @cache
+    def on(type_: Type) -> Operator:
+        return declare(name, type_, value, properties, element, check=check, places=(where, where))
+
+    return TracedFunction(as_function(name, on))
 
 
 # ---- tracing a program -----------------------------------------------------------------------------------------------
@@ -252,8 +271,9 @@ def _check_sizes(
 
 
 def _python_name(name: str) -> str:
-    """`partialReduce` is `partial_reduce`, `and` is `and_`."""
-    snake = "".join(f"_{c.lower()}" if c.isupper() and not name[:i].isupper() else c for i, c in enumerate(name))
+    """`partialReduce` is `partial_reduce`, `copy2D` is `copy2d`, `and` is `and_`."""
+    starts = [c.isupper() and name[i - 1].islower() for i, c in enumerate(name)]
+    snake = "".join(f"_{c}" if start else c for c, start in zip(name, starts, strict=True)).lower()
     return f"{snake}_" if keyword.iskeyword(snake) else snake
 
 
@@ -262,7 +282,7 @@ _NAMES: dict[str, str] = {
     for name in (*PRIMITIVES, *[o for o in OPERATORS if o not in SCALARS], *prelude.definitions())
 }
 
-__all__ = ["Array", "Traced", "TracedFunction", "build", "convert", "declared", "let", "size", "sizes", "to", *_NAMES]  # noqa: PLE0604
+__all__ = ["Array", "Traced", "TracedFunction", "convert", "let", "size", "sizes", "to", *_NAMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

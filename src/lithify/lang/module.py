@@ -10,18 +10,19 @@ from __future__ import annotations
 import itertools
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
-from lithify.lang.coerce import as_term, call, lambda_of, operate
+from lithify.lang.coerce import as_term, call
+from lithify.lang.declared import OperatorCheck, as_function, declare
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
-from lithify.lang.operators import Operator, Typing
+from lithify.lang.operators import Operator
 from lithify.lang.parser import UNUSED, parse
 from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
@@ -41,7 +42,6 @@ from lithify.lang.types import Type
 from lithify.lang.values import FreeName, FunctionValue, Numeral, Value, describe
 
 Sizes = Mapping[str, int | Expr]
-OperatorCheck = Callable[[Operator, Type], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,37 +111,23 @@ class Module(Mapping[str, "Definition"]):
     def __len__(self) -> int:
         return len(self._definitions)
 
-    def operator(self, declaration: OperatorSyntax, elaborator: Elaborator, scope: _Scope, type_: Type) -> Operator:
+    def operator(
+        self, declaration: OperatorSyntax, elaborator: Elaborator, scope: MutableMapping[str, Value], type_: Type
+    ) -> Operator:
         """The declared operator on operands of a type, made (and checked) once."""
         key = declaration.name, type_
         found = self._operators.get(key)
         if found is None:
-            function = elaborator.value(declaration.definition, scope)
-            try:
-                definition = lambda_of(function, (type_, type_), type_, f"operator {declaration.name}")
-            except LithifyError as error:
-                raise error.located(str(declaration.definition.span)) from None
-            neutral = None
-            if declaration.neutral is not None:
-                neutral = as_term(elaborator.value(declaration.neutral, scope), type_)
-                if neutral.type is not type_ or neutral.parameters:
-                    raise TypeMismatch(
-                        f"the neutral element of {declaration.name} has type {neutral.type}, {type_} expected",
-                        where=str(declaration.neutral.span),
-                    )
-            found = Operator(
+            written = declaration.neutral
+            found = declare(
                 declaration.name,
-                2,
-                Typing.DEFINED,
-                associative="associative" in declaration.properties,
-                commutative="commutative" in declaration.properties,
-                idempotent="idempotent" in declaration.properties,
-                definition=definition,
-                neutral_term=neutral,
-                meaning="declared by the program",
+                type_,
+                elaborator.value(declaration.definition, scope),
+                declaration.properties,
+                None if written is None else elaborator.value(written, scope),
+                check=self._check,
+                places=(str(declaration.definition.span), "" if written is None else str(written.span)),
             )
-            if self._check is not None:
-                self._check(found, type_)
             self._operators[key] = found
         return found
 
@@ -341,12 +327,10 @@ class _Scope(MutableMapping[str, Value]):
         return value
 
     def _operator(self, declaration: OperatorSyntax, scope: MutableMapping[str, Value]) -> FunctionValue:
-        def apply(left: Value, right: Value) -> Value:
-            typed = next((v for v in (left, right) if isinstance(v, Term)), None) or as_term(left)
-            operator = self.module.operator(declaration, self.elaborator, scope, typed.type)  # type: ignore[arg-type]
-            return operate(operator, as_term(left, typed.type), as_term(right, typed.type))
+        def operator_on(type_: Type) -> Operator:
+            return self.module.operator(declaration, self.elaborator, scope, type_)
 
-        return FunctionValue(declaration.name, 2, apply)
+        return as_function(declaration.name, operator_on)
 
     def __setitem__(self, name: str, value: Value) -> None:
         self.evaluated[name] = value

@@ -72,8 +72,8 @@ _INFIX: dict[str, tuple[int, str]] = {
 _UNARY = 8
 _COMPOSITIONS = frozenset({"|>", ">>", ".", "∘"})
 _ARROWS = ("->", "→")
-UNUSED = "_"  # the name of parameters that are not used
 PROPERTIES = ("associative", "commutative", "idempotent")
+UNUSED = "_"  # the name of parameters that are not used
 
 
 def parse_expression(text: str | Source, name: str = "<text>") -> Expression:

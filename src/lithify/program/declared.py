@@ -53,6 +53,39 @@ _LAWS = (
 )  # fmt: skip
 
 
+def operator(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    associative: bool = False,
+    commutative: bool = False,
+    idempotent: bool = False,
+    neutral: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Decorator: a Python function of two operands as an operator, and what may be assumed of it.
+
+        @lf.operator(associative=True, commutative=True, neutral=0)
+        def both(a, b):
+            return a + b + a * b
+
+    The operands may be numbers or tuples; `neutral` (None: there is none) is a value of their type. What is declared is
+    tried out on many values when the operator is first used on operands of some type: TypeMismatch is raised for a law
+    that does not hold, and where the function does not give what it takes.
+    """
+    from lithify.lang.frontend import operator as declared
+    from lithify.lang.parser import PROPERTIES
+
+    claimed = dict(zip(PROPERTIES, (associative, commutative, idempotent), strict=True))
+
+    def declare(function: Callable[..., Any]) -> Any:
+        given = str(name or getattr(function, "__name__", ""))
+        label = given if given.isidentifier() else "unnamed"  # a lambda's name is none
+        return declared(function, label, [each for each, holds in claimed.items() if holds], neutral, check_declared)
+
+    return declare if function is None else declare(function)
+
+
 def check_declared(operator: Operator, type_: Type) -> None:
     """Try out every property of a declared operator on values of a type.
 
