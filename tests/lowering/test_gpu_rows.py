@@ -14,7 +14,7 @@ from lithify.kernel.translate import translate
 from lithify.lang.module import Definition, read_file, read_text
 from lithify.lang.scalars import f32
 from lithify.lang.types import array
-from lithify.lowering import Lowered, gpu_parts, lower
+from lithify.lowering import Lowered, gpu_parts, gpu_scans, lower
 from lithify.machine import H200_OPENCL, DeviceModel
 from lithify.operators import path
 from lithify.targets.opencl import OpenCLTarget
@@ -77,12 +77,16 @@ def test_rows(opencl_device: Any, name: str, shape: tuple[int, int]) -> None:
     _check(name, shape, opencl_device)
 
 
-@pytest.mark.parametrize("name", ["sums", "variance", "softmax", "gemv", "columns", "gemvT"])
-def test_sums_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize("shape", [(3, 1500), (2, 9001), (5, 700)], ids=str)
+@pytest.mark.parametrize("name", ["sums", "variance", "softmax", "layernorm", "gemv", "columns", "gemvT", "prefixes"])
+def test_rows_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str, shape: tuple[int, int]) -> None:
     for constant, value in (("_LEAST", 1), ("_LEAST_OF_GROUP", 256), ("_LEAST_OF_ITEM", 8)):
         monkeypatch.setattr(gpu_parts, constant, value)
-    lowered = _check(name, (1500, 3) if name in ("columns", "gemvT") else (3, 1500), opencl_device)
-    assert any(step.startswith("hoist-expanded") for step in lowered.derivation.names()) == (name != "softmax")
+    monkeypatch.setattr(gpu_scans, "_BLOCK", 1)
+    lowered = _check(name, shape[::-1] if name in ("columns", "gemvT") else shape, opencl_device)
+    named = lowered.derivation.names().count("hoist-let-expanded(heap)")
+    assert named == {"variance": 1, "softmax": 2, "layernorm": 3}.get(name, 0)
+    assert any(step.startswith("hoist-expanded") for step in lowered.derivation.names())
 
 
 @pytest.mark.parametrize("shape", [(3, 2500), (11, 700), (5, 31), (2, 1)], ids=str)

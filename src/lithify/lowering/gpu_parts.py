@@ -9,21 +9,25 @@ so that neighbours still read neighbours.
 
 from __future__ import annotations
 
-from lithify.lang.levels import HEAP, Level
+from collections.abc import Callable
+
+from lithify.lang.levels import HEAP, INLINE, Level
 from lithify.lang.term import Term, dangling
+from lithify.lowering import gpu_scans
 from lithify.lowering.facts import has_lanes, is_flat
 from lithify.lowering.gpu_rows import GROUP_TEAM
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Path, is_scalar
-from lithify.lowering.work import is_constant, length_of
+from lithify.lowering.needs import Path, has_loops, is_lazy, is_scalar
+from lithify.lowering.work import elements, is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at
 from lithify.rewrite.traversal import loop_of
+from lithify.rules.algorithmic import let_inline
 from lithify.rules.interchange import map_map_shared
 from lithify.rules.lowering import bind_transposed, one_item, to_memory
-from lithify.rules.memory import hoist_expanded
+from lithify.rules.memory import hoist_expanded, hoist_let_expanded
 from lithify.rules.parallel import map_level
-from lithify.rules.reduction import partial_reduce
+from lithify.rules.reduction import pad_scan, partial_reduce, scan_of_sums
 
 _GROUP, _ITEM = tuple(Level("group", dim) for dim in range(2)), Level("item", 0)
 # Groups, or items that sum alone, that keep a multiprocessor busy.
@@ -32,13 +36,52 @@ _GROUPS, _ITEMS = 8, 2_048
 _LEAST_OF_GROUP, _LEAST_OF_ITEM = 8_192, 32
 # Elements in all that are worth another kernel.
 _LEAST = 1 << 20
+# In `let sums = to[..] (scan f z (to[..] (map .. xs))) in join (map .. pieces)`: the two maps.
+_SUMS: Path = (0, 0, 2, 0)
+_PIECES: Path = (1, 0, 0)
 
 
 def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
-    """The sums of a flat loop in parts; None where it has iterations enough, or none of its sums can be cut."""
-    if not (is_flat(m) and is_constant(m)) or "staged" in (m["name"] or "").split("."):
+    """The next step towards parts of the sums or scans of a loop; None where it has iterations enough for the device,
+    or nothing that can be cut."""
+    if not is_constant(m) or "staged" in (m["name"] or "").split("."):
         return None
-    found = _sum_in(m)
+    body = m.args[0].args[0]
+    if body.kind == "let" and _goes_on(m, body):
+        value = body.args[0]
+        if is_scalar(value.type):
+            has_parts = _cut(m, _sum_in(value, (0, 0, 0)), model, loops) is not None
+            return hoist_let_expanded(HEAP) if has_parts or _is_apart(m, value, model) else None
+        return at((0, 0), let_inline) if is_lazy(value) and _sum_in(body.args[1].args[0], ()) else None
+    scan = _scan_in(m, model)
+    if scan is not None:
+        return _scan_in_parts(m, scan, model)
+    found = _cut(m, _sum_in(body, (0, 0)), model, loops) if is_flat(m) else None
+    if found is None:
+        return None
+    path, part, along = found
+    name = m["name"]
+    cut = at(path, partial_reduce(part) >> at((2,), to_memory(HEAP))) >> hoist_expanded(HEAP)
+    staged = loop_of(f"{name}.staged", "map")
+    if not along:
+        return cut >> at(staged, map_map_shared) >> bind_transposed
+    return cut >> at(staged, map_level(_GROUP[1]) >> at((0, 0), one_item(_GROUP[0], _ITEM)))
+
+
+def _goes_on(m: Term, let: Term) -> bool:
+    """Is there more to do, in loops, once the named value is known?"""
+    return not is_flat(m) or has_loops(let.args[1])
+
+
+def _is_apart(m: Term, value: Term, model: DeviceModel) -> bool:
+    """Is a value that each of a few long rows names one of its own, and all of a row's elements need it?"""
+    few = 2 * length_of(m) <= model.cores * _GROUPS
+    return few and not is_flat(m) and not has_loops(value) and elements(m.type) >= _LEAST
+
+
+def _cut(m: Term, found: tuple[Path, Term] | None, model: DeviceModel, loops: Loops) -> tuple[Path, int, bool] | None:
+    """Where a sum is, the length of its parts, and whether it runs along memory; None where there is none, or one part
+    is enough."""
     if found is None:
         return None
     path, r = found
@@ -50,13 +93,33 @@ def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     count = min(model.cores * workers // iterations, n // least)
     if count < 2 or n * iterations < _LEAST:
         return None
+    return path, _part(n, count, GROUP_TEAM.items if along else 1), along
+
+
+def _scan_in(m: Term, model: DeviceModel) -> tuple[Path, Term] | None:
+    """A scan of the loop's function that depends on nothing but its element, and takes several pieces of a group."""
+    found = _find(m.args[0].args[0], (0, 0), lambda t: t.kind == "scan" and is_constant(t) and gpu_scans.is_shared(t))
+    if found is None or length_of(m) * 2 > model.cores * _GROUPS:
+        return None
+    n = length_of(found[1])
+    return found if n * length_of(m) >= _LEAST and n > gpu_scans.longest(found[1], GROUP_TEAM, model) else None
+
+
+def _scan_in_parts(m: Term, found: tuple[Path, Term], model: DeviceModel) -> Strategy:
+    """The sums of all pieces first, their scans, and the scans of the pieces: a kernel each."""
+    path, s = found
+    piece = gpu_scans.longest(s, GROUP_TEAM, model)
+    if length_of(s) % piece:
+        return at(path, pad_scan(piece))
+    computed = gpu_scans.place_of_work(s.args[2])
+    if computed is not None:
+        return at((*path, 2, *computed), map_level(INLINE))
     name = m["name"]
-    part = partial_reduce(_part(n, count, GROUP_TEAM.items if along else 1))
-    cut = at(path, part >> at((2,), to_memory(HEAP))) >> hoist_expanded(HEAP)
-    staged = loop_of(f"{name}.staged", "map")
-    if not along:
-        return cut >> at(staged, map_map_shared) >> bind_transposed
-    return cut >> at(staged, map_level(_GROUP[1]) >> at((0, 0), one_item(_GROUP[0], _ITEM)))
+    sums, pieces = at(_SUMS, one_item(_GROUP[0], _ITEM)), at(_PIECES, map_level(_GROUP[0]))
+    rows = loop_of(f"{name}.staged.staged", "map")
+    cut = at(path, scan_of_sums(piece, HEAP) >> sums >> pieces)
+    hoisted = hoist_expanded(HEAP) >> at(loop_of(f"{name}.staged", "map"), hoist_expanded(HEAP))
+    return cut >> hoisted >> at(rows, map_level(_GROUP[1])) >> at(loop_of(name, "map"), map_level(_GROUP[1]))
 
 
 def _part(n: int, count: int, unit: int) -> int:
@@ -65,14 +128,19 @@ def _part(n: int, count: int, unit: int) -> int:
     return next((k for k in range(shortest, min(2 * shortest, n), unit) if n % k == 0), shortest)
 
 
-def _sum_in(m: Term) -> tuple[Path, Term] | None:
-    """A long sum in the loop's function that depends on nothing but its element, outermost first."""
-    stack: list[tuple[Path, Term]] = [((0, 0), m.args[0].args[0])]
+def _sum_in(body: Term, place: Path) -> tuple[Path, Term] | None:
+    """A long sum in a function's body that depends on nothing but its element."""
+    return _find(body, place, lambda t: t.kind == "reduce" and is_scalar(t.type) and has_lanes(t))
+
+
+def _find(body: Term, place: Path, wanted: Callable[[Term], bool]) -> tuple[Path, Term] | None:
+    """A loop without a level in a function's body, over an array of known length that depends on nothing but the
+    function's element, outermost first."""
+    stack: list[tuple[Path, Term]] = [(place, body)]
     while stack:
         path, t = stack.pop()
-        if t.kind == "reduce" and is_scalar(t.type) and has_lanes(t) and is_constant(t.args[2]):
-            if t["level"] is None and dangling(t.args[2]) == {0}:
-                return path, t
+        if wanted(t) and t["level"] is None and is_constant(t.args[2]) and dangling(t.args[2]) == {0}:
+            return path, t
         if t.kind not in ("map", "reduce", "scan", "generate", "iterate", "lambda"):
             stack.extend(((*path, k), a) for k, a in reversed(list(enumerate(t.args))))
     return None

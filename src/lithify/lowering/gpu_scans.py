@@ -50,7 +50,7 @@ def step(s: Term, team: Team | None, model: DeviceModel) -> Strategy | None:
     None where it is left to one item: sums of sums of an unknown number.
     """
     n = length_of(s)
-    computed = _place_of_work(s.args[2])
+    computed = place_of_work(s.args[2])
     if team is None:
         piece = longest(s, GROUP_TEAM, model)
         if not is_constant(s) and (s["name"] or "").count(".sums") > 1:
@@ -74,13 +74,13 @@ def _in_pieces(piece: int, memory: Memory) -> Strategy:
     return first(scan_of_sums(piece, memory), pad_scan(piece))
 
 
-def _place_of_work(xs: Term) -> Path | None:
+def place_of_work(xs: Term) -> Path | None:
     """Where the first map without a level computes elements of the array, if one does."""
     if xs.kind == "map" and xs["level"] is None and has_work(xs.args[0]):
         return ()
     if xs.kind == "map" or xs.pattern.layout:
         for k, a in enumerate(xs.args):
-            below = None if a.kind == "lambda" else _place_of_work(a)
+            below = None if a.kind == "lambda" else place_of_work(a)
             if below is not None:
                 return (k, *below)
     return None

@@ -282,6 +282,17 @@ hoist_let = rule(
     law="A value that does not depend on the iteration is computed once, before the loop.",
 )
 
+hoist_let_expanded = rule(
+    "hoist-let-expanded",
+    """map@a (λx. let v = e x in b x v) xs
+       -> let V = to[memory] (map@a.value e xs) in map@a (λp. b p.0 p.1) (zip xs V)""",
+    parameters="memory",
+    examples=[
+        Example("λ (A : 4.6.f32). map (λrow. let s = reduce (+) 0 row in map (λx. x / s) row) A", (HEAP,)),
+    ],
+    law="A loop apart computes the values that the iterations name; each iteration reads its own.",
+)
+
 
 @code_rule(
     "hoist-expanded",
