@@ -10,7 +10,7 @@ from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.lowering.needs import has_loops, is_lazy, is_scalar
-from lithify.lowering.work import body_of, count, elements, length_of, work
+from lithify.lowering.work import body_of, count, elements, is_bounded, length_of, work
 from lithify.machine import DeviceModel
 
 # Reductions of so many elements may be straight code.
@@ -130,4 +130,6 @@ def bytes_of(type_: Type) -> int:
 def fits_locally(model: DeviceModel, type_: Type, memory: Memory) -> bool:
     """Does a value of the type take at most half of the local memory, if that is where it goes?"""
     room = model.memory("local").bytes if memory.name == "local" else None
-    return room is None or 2 * elements(type_) * max(scalar_bits(type_), default=32) // 8 <= room
+    if room is None:
+        return True
+    return is_bounded(type_) and 2 * elements(type_) * max(scalar_bits(type_), default=32) // 8 <= room

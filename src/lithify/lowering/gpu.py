@@ -27,7 +27,7 @@ from lithify.lowering.facts import (
 from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
 from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
-from lithify.lowering.work import count, elements, is_constant, length_of, size_of
+from lithify.lowering.work import count, elements, is_bounded, is_constant, length_of, size_of
 from lithify.rewrite import Strategy, at, repeat, topdown
 from lithify.rewrite.traversal import loop_of
 from lithify.rules.algorithmic import flatten, split_join, split_range
@@ -212,7 +212,8 @@ class GpuStrategist(DeviceStrategist):
     def _by_row(self, m: Term, row: Expr) -> Strategy:
         """A group or a warp a row, by the length of the rows; where it is not known, whichever it is when they come."""
         part = (m["name"] or "").rpartition(".")[2]
-        if row.constant is None and part not in ("long", "middle", "short") and not has_work(m.args[1]):
+        open_row = row.constant is None and row.lo < LONG_ROW
+        if open_row and part not in ("long", "middle", "short") and not has_work(m.args[1]):
             least, names = (LONG_ROW, ("middle", "short")) if part == "less" else (GROUP_ROW, ("long", "less"))
             n = size_of(m)
             return split_range(minimum(n, n * (row // least)), *names)
@@ -227,7 +228,7 @@ class GpuStrategist(DeviceStrategist):
         scans = [t for t in subterms(m.args[0]) if t.kind == "scan"]
         fits = all(length_of(s) <= gpu_scans.longest(s, self._warps, self.model) for s in scans)
         # rows that are missing of whole groups are copies of the last one: it must not be computed again
-        even = is_constant(m) and (length_of(m) % WARPS == 0 or not has_work(m.args[1]))
+        even = (is_constant(m) and length_of(m) % WARPS == 0) or not has_work(m.args[1])
         return fits and row < GROUP_ROW and even and length_of(m) >= WARPS
 
     def _longest_row(self, m: Term) -> Expr | None:
@@ -310,9 +311,9 @@ class GpuStrategist(DeviceStrategist):
     def fits(self, type_: Type, memory: Memory) -> bool:
         """What an item keeps to itself must stay in registers, and groups share what they keep in local memory."""
         if memory == PRIVATE:
-            return elements(type_) <= MOST_KEPT
+            return is_bounded(type_) and elements(type_) <= MOST_KEPT
         room = self.model.memory(memory.name).bytes
-        return room is None or bytes_of(type_) <= LOCAL_SHARE * room
+        return room is None or (is_bounded(type_) and bytes_of(type_) <= LOCAL_SHARE * room)
 
     def memory_for(self, type_: Type, nest: Nest) -> Memory:
         """The heap outside of all loops, local memory for a group, private memory for an item."""

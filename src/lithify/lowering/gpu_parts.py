@@ -11,23 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lithify.lang.levels import HEAP, INLINE, Level
+from lithify.arith import Expr
+from lithify.lang.levels import HEAP, INLINE, LOCAL, Level
 from lithify.lang.term import Term, dangling
 from lithify.lowering import gpu_scans
 from lithify.lowering.facts import has_lanes, is_flat
 from lithify.lowering.gpu_rows import GROUP_TEAM
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Path, has_loops, is_lazy, is_scalar
-from lithify.lowering.work import elements, is_constant, length_of
+from lithify.lowering.work import elements, is_constant, length_of, size_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at
 from lithify.rewrite.traversal import loop_of
 from lithify.rules.algorithmic import let_inline
+from lithify.rules.fusion import map_fusion
 from lithify.rules.interchange import map_map_shared
+from lithify.rules.layout import VIEW_RULES
 from lithify.rules.lowering import bind_transposed, one_item, to_memory
 from lithify.rules.memory import hoist_expanded, hoist_let_expanded
 from lithify.rules.parallel import map_level
-from lithify.rules.reduction import pad_scan, partial_reduce, scan_of_sums
+from lithify.rules.reduction import pad_scan, partial_reduce, reduce_columns, scan_of_sums
 
 _GROUP, _ITEM = tuple(Level("group", dim) for dim in range(2)), Level("item", 0)
 # Groups, or items that sum alone, that keep a multiprocessor busy.
@@ -36,6 +39,9 @@ _GROUPS, _ITEMS = 8, 2_048
 _LEAST_OF_GROUP, _LEAST_OF_ITEM = 8_192, 32
 # Elements in all that are worth another kernel.
 _LEAST = 1 << 20
+# Rows of at least this length, where it is not known, have parts: as many as leave each item so many rounds, or as keep
+# a device busy with one row.
+_LEAST_OPEN, _ROUNDS, _MOST_OPEN = 1 << 15, 8, 128
 # In `let sums = to[..] (scan f z (to[..] (map .. xs))) in join (map .. pieces)`: the two maps.
 _SUMS: Path = (0, 0, 2, 0)
 _PIECES: Path = (1, 0, 0)
@@ -44,7 +50,7 @@ _PIECES: Path = (1, 0, 0)
 def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     """The next step towards parts of the sums or scans of a loop; None where it has iterations enough for the device,
     or nothing that can be cut."""
-    if not is_constant(m) or "staged" in (m["name"] or "").split("."):
+    if "staged" in (m["name"] or "").split("."):
         return None
     body = m.args[0].args[0]
     if body.kind == "let" and _goes_on(m, body):
@@ -61,11 +67,12 @@ def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
         return None
     path, part, along = found
     name = m["name"]
-    cut = at(path, partial_reduce(part) >> at((2,), to_memory(HEAP))) >> hoist_expanded(HEAP)
+    cut = at(path, part) >> hoist_expanded(HEAP)
     staged = loop_of(f"{name}.staged", "map")
     if not along:
         return cut >> at(staged, map_map_shared) >> bind_transposed
-    return cut >> at(staged, map_level(_GROUP[1]) >> at((0, 0), one_item(_GROUP[0], _ITEM)))
+    rows, of_row = _GROUP if not is_constant(m) else _GROUP[::-1]  # any number of groups fits in the first dimension
+    return cut >> at(staged, map_level(rows) >> at((0, 0), one_item(of_row, _ITEM)))
 
 
 def _goes_on(m: Term, let: Term) -> bool:
@@ -75,34 +82,60 @@ def _goes_on(m: Term, let: Term) -> bool:
 
 def _is_apart(m: Term, value: Term, model: DeviceModel) -> bool:
     """Is a value that each of a few long rows names one of its own, and all of a row's elements need it?"""
-    few = 2 * length_of(m) <= model.cores * _GROUPS
-    return few and not is_flat(m) and not has_loops(value) and elements(m.type) >= _LEAST
+    if is_flat(m) or has_loops(value):
+        return False
+    if not is_constant(m):
+        return _is_long(size_of(m.args[0].args[0]))
+    return 2 * length_of(m) <= model.cores * _GROUPS and elements(m.type) >= _LEAST
 
 
-def _cut(m: Term, found: tuple[Path, Term] | None, model: DeviceModel, loops: Loops) -> tuple[Path, int, bool] | None:
-    """Where a sum is, the length of its parts, and whether it runs along memory; None where there is none, or one part
-    is enough."""
+def _cut(
+    m: Term, found: tuple[Path, Term] | None, model: DeviceModel, loops: Loops
+) -> tuple[Path, Strategy, bool] | None:
+    """Where a sum is, how it is cut, and whether it runs along memory; None where there is none, or one part is
+    enough."""
     if found is None:
         return None
     path, r = found
-    walk, n, iterations = loops.walk(r), length_of(r.args[2]), length_of(m)
+    walk, n = loops.walk(r), length_of(r.args[2])
     if walk is None:
         return None
     along = walk.contiguous > walk.strided
-    workers, least = (_GROUPS, _LEAST_OF_GROUP) if along else (_ITEMS, _LEAST_OF_ITEM)
-    count = min(model.cores * workers // iterations, n // least)
-    if count < 2 or n * iterations < _LEAST:
+    if not is_constant(r.args[2]):
+        return (path, _open_parts(size_of(r.args[2])), along) if along else None
+    if not is_constant(m):
         return None
-    return path, _part(n, count, GROUP_TEAM.items if along else 1), along
+    workers, least = (_GROUPS, _LEAST_OF_GROUP) if along else (_ITEMS, _LEAST_OF_ITEM)
+    count = min(model.cores * workers // length_of(m), n // least)
+    if count < 2 or n * length_of(m) < _LEAST:
+        return None
+    part = partial_reduce(_part(n, count, GROUP_TEAM.items if along else 1))
+    return path, part >> at((2,), to_memory(HEAP)), along
+
+
+def _is_long(size: Expr) -> bool:
+    """Is a row of a length that is not known before the call worth parts, however many rows there are?"""
+    return size.lo >= _LEAST_OPEN
+
+
+def _open_parts(size: Expr) -> Strategy:
+    """So many parts whatever the length is: groups take turns at what their items read side by side."""
+    items = GROUP_TEAM.items
+    count = min(_MOST_OPEN, max(1, int(size.lo) // (items * _ROUNDS)))
+    by_items = at((0, 0, 2), map_level(_ITEM) >> to_memory(LOCAL))
+    part = at((1,), VIEW_RULES["split-map"]) >> map_fusion >> by_items >> to_memory(HEAP)
+    return reduce_columns(count * items) >> partial_reduce(items) >> at((2,), part)
 
 
 def _scan_in(m: Term, model: DeviceModel) -> tuple[Path, Term] | None:
     """A scan of the loop's function that depends on nothing but its element, and takes several pieces of a group."""
-    found = _find(m.args[0].args[0], (0, 0), lambda t: t.kind == "scan" and is_constant(t) and gpu_scans.is_shared(t))
-    if found is None or length_of(m) * 2 > model.cores * _GROUPS:
+    found = _find(m.args[0].args[0], (0, 0), lambda t: t.kind == "scan" and gpu_scans.is_shared(t))
+    if found is None or not is_constant(m) or not is_constant(found[1]):
         return None
     n = length_of(found[1])
-    return found if n * length_of(m) >= _LEAST and n > gpu_scans.longest(found[1], GROUP_TEAM, model) else None
+    if length_of(m) * 2 > model.cores * _GROUPS or n * length_of(m) < _LEAST:
+        return None
+    return found if n > gpu_scans.longest(found[1], GROUP_TEAM, model) else None
 
 
 def _scan_in_parts(m: Term, found: tuple[Path, Term], model: DeviceModel) -> Strategy:
@@ -134,13 +167,14 @@ def _sum_in(body: Term, place: Path) -> tuple[Path, Term] | None:
 
 
 def _find(body: Term, place: Path, wanted: Callable[[Term], bool]) -> tuple[Path, Term] | None:
-    """A loop without a level in a function's body, over an array of known length that depends on nothing but the
-    function's element, outermost first."""
+    """A loop without a level in a function's body, over an array that depends on nothing but the function's element and
+    is of a known length, or long: outermost first."""
     stack: list[tuple[Path, Term]] = [(place, body)]
     while stack:
         path, t = stack.pop()
-        if wanted(t) and t["level"] is None and is_constant(t.args[2]) and dangling(t.args[2]) == {0}:
-            return path, t
+        if wanted(t) and t["level"] is None and dangling(t.args[2]) == {0}:
+            if is_constant(t.args[2]) or _is_long(size_of(t.args[2])):
+                return path, t
         if t.kind not in ("map", "reduce", "scan", "generate", "iterate", "lambda"):
             stack.extend(((*path, k), a) for k, a in reversed(list(enumerate(t.args))))
     return None

@@ -16,7 +16,7 @@ from lithify.lang.types import Array, Type
 from lithify.lowering.facts import element_of
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import is_scalar
-from lithify.lowering.work import count, is_constant, length_of
+from lithify.lowering.work import count, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at, first
 from lithify.rewrite.traversal import loop_of
@@ -62,7 +62,7 @@ def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     places = [k for k, x in enumerate(rows) if not is_scalar(element_of(x))]
     lengths = [_row(element_of(rows[k])) for k in places]
     result = _row(element_of(m))
-    if not is_constant(m) or not places or None in lengths or not (result or is_scalar(element_of(m))):
+    if not places or None in lengths or not (result or is_scalar(element_of(m))):
         return None
     longest = LONGEST if result else LONGEST_READ
     if not all(SHORTEST <= n <= longest for n in (*filter(None, lengths), *([result] if result else []))):

@@ -9,19 +9,21 @@ from lithify.lang.types import Array, Tuple, Type, shape_of
 
 # What a size counts for that is not known before the call: large enough for all that large sizes are worth.
 SYMBOLIC_SIZE = 1 << 20
+_TYPICAL = 4  # a size with a bound counts for so many times the bound
 # Roughly how many vector additions one takes, on machines without an instruction for it.
 _COSTLY = {"exp": 8, "log": 8, "sin": 12, "cos": 12, "tan": 16, "tanh": 12, "erf": 12, "pow": 20, "div": 4, "sqrt": 4,
            "rsqrt": 6}  # fmt: skip
 
 
 def count(size: Expr) -> int:
-    """A size as a number: where it is not known, what it comes to if those that it is made of are large.
+    """A size as a number: where it is not known, what it comes to if those that it is made of are large, or some times
+    the bounds that they have.
 
     So a part of a large size (the number of its blocks) is less than it is, and what is about as large counts the same.
     """
     if size.constant is not None:
         return size.constant
-    value = size.evaluate(dict.fromkeys(size.variables(), SYMBOLIC_SIZE))
+    value = size.evaluate({v: SYMBOLIC_SIZE if v.lo <= 1 else _TYPICAL * int(v.lo) for v in size.variables()})
     return SYMBOLIC_SIZE if value > SYMBOLIC_SIZE // 2 else max(1, int(value))
 
 
@@ -41,6 +43,13 @@ def is_constant(t: Term) -> bool:
     """Is the length of an array term known before the call?"""
     assert isinstance(t.type, Array)
     return t.type.size.constant is not None
+
+
+def is_bounded(type_: Type) -> bool:
+    """Are all lengths of arrays in a type known before the call?"""
+    sizes, element = shape_of(type_)
+    inside = all(map(is_bounded, element.items)) if isinstance(element, Tuple) else True
+    return inside and all(s.constant is not None for s in sizes)
 
 
 def elements(type_: Type) -> int:

@@ -151,7 +151,7 @@ def _scalar(value: Any, name: str) -> Scalar:
 
 
 def decide(
-    described: Sequence[Described], declared: Sequence[Type | None], sizes: Mapping[str, int] | None = None
+    described: Sequence[Described], declared: Sequence[Type | None], sizes: Mapping[str, int | Expr] | None = None
 ) -> tuple[Type, ...]:
     """The types of the arguments, with those of Python's numbers filled in from the declaration or the arrays.
 
@@ -195,7 +195,7 @@ def decide(
     return tuple([_indices(type_, wanted, known) for type_, wanted in zip(types, padded, strict=False)])
 
 
-def _learn(given: Type, declared: Type | None, known: dict[str, int]) -> None:
+def _learn(given: Type, declared: Type | None, known: dict[str, int | Expr]) -> None:
     """Note what the sizes that a declared type names are in the given one."""
     if isinstance(given, Array) and isinstance(declared, Array):
         variable = declared.size.single
@@ -207,7 +207,7 @@ def _learn(given: Type, declared: Type | None, known: dict[str, int]) -> None:
             _learn(item, part, known)
 
 
-def _indices(given: Type, declared: Type | None, known: Mapping[str, int]) -> Type:
+def _indices(given: Type, declared: Type | None, known: Mapping[str, int | Expr]) -> Type:
     """The given type with indices in place of integers where the declared type has indices."""
     if isinstance(given, Array) and isinstance(declared, Array):
         return Array(given.size, _indices(given.element, declared.element, known))

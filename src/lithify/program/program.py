@@ -18,8 +18,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LaunchError
-from lithify.program.arguments import describe, is_empty, key_of
+from lithify.program.arguments import Described, decide, describe, is_empty, key_of
 from lithify.program.devices import Device, device
+from lithify.program.size_classes import classes_of
 from lithify.program.sources import FunctionSource, Sizes, Source
 from lithify.program.specialise import Run, Specialisation
 from lithify.targets.base import Quick, never
@@ -100,10 +101,11 @@ class Program:
         return Program(self.origin, self._device_name, None, self.any_size, parameters)
 
     def for_any_size(self) -> Program:
-        """The same program, compiled once for arguments of all sizes, by the types written for its parameters.
+        """The same program, compiled for arguments of all sizes, by the types written for its parameters.
 
-        Compiling for the sizes at hand, as is done otherwise, gives faster kernels. Raises LaunchError where a
-        parameter has no type.
+        It is compiled once for each class of row lengths that calls bring: each short length, and a few ranges of long
+        ones; all other sizes stay open. Compiling for the sizes at hand, as is done otherwise, gives faster kernels.
+        Raises LaunchError where a parameter has no type.
         """
         if not self.annotated:
             raise LaunchError(
@@ -148,8 +150,9 @@ class Program:
             )  # kernels of any size are of 1 or more
         if run is None:
             with self._lock:
-                compiled = self._specialised(arguments, fixed).compiled
-                run = self._ready[key] = compiled.runner(arguments, dict(fixed) if self.any_size else None)
+                found = self._specialised(arguments, fixed)
+                still_open = dict(set(fixed) - set(found.sizes)) if self.any_size else None
+                run = self._ready[key] = found.compiled.runner(arguments, still_open)
         return run
 
     def specialise(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Specialisation:
@@ -158,16 +161,28 @@ class Program:
             return self._specialised(self._ordered(arguments, named), _sizes(sizes))
 
     def _specialised(self, arguments: tuple[Any, ...], sizes: Sizes) -> Specialisation:
+        least: Sizes = ()
         if self.any_size:
-            arguments, sizes = (), ()
-        key = (tuple([key_of(a) for a in arguments]), sizes)
+            arguments, (sizes, least) = (), self._class_of(arguments, sizes)
+        key = (tuple([key_of(a) for a in arguments]), sizes, least)
         found = self._specialisations.get(key)
         if found is None:
-            names = dict(enumerate(self.parameters))
-            described = tuple([describe(a, names.get(k) or str(k + 1)) for k, a in enumerate(arguments)])
-            found = Specialisation(self.origin, described, sizes, self.device, self.strategy, self.tuning)
+            found = Specialisation(
+                self.origin, self._described(arguments), sizes, self.device, self.strategy, self.tuning, least
+            )
             self._specialisations[key] = found
         return found
+
+    def _described(self, arguments: tuple[Any, ...]) -> tuple[Described, ...]:
+        names = dict(enumerate(self.parameters))
+        return tuple([describe(a, names.get(k) or str(k + 1)) for k, a in enumerate(arguments)])
+
+    def _class_of(self, arguments: tuple[Any, ...], sizes: Sizes) -> tuple[Sizes, Sizes]:
+        """What a kernel for any size may know of the sizes of such arguments (see `size_classes`)."""
+        if not arguments:
+            return (), ()
+        declared = [type_ for _, type_ in self._specialised((), ()).elaborated.parameters]
+        return classes_of(declared, decide(self._described(arguments), declared, dict(sizes)))
 
     def _ordered(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lithify.arith import Expr
 from lithify.lang.errors import TypeMismatch
 from lithify.program.arguments import Described, decide, type_of_syntax
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lithify.program.module import Text
 
 Sizes = tuple[tuple[str, int], ...]
+KnownSizes = Mapping[str, int | Expr]
 
 
 class Source(Protocol):
@@ -43,8 +45,11 @@ class Source(Protocol):
         """Text that identifies the program for the disk cache; the term is asked for where it has to be known."""
         ...
 
-    def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
-        """The program's term for such arguments; without any, for the written types, over symbolic sizes."""
+    def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
+        """The program's term for such arguments; without any, for the written types, over symbolic sizes.
+
+        `sizes` are those that are known by name, or known to be no less than a bound.
+        """
         ...
 
 
@@ -76,12 +81,12 @@ class TextSource:
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         return f"{self.text.digest} {self.name}"
 
-    def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
+    def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
         definition = self.text.module[self.name]
         if not described and self.annotated:
-            return definition.elaborate(None, dict(sizes))
+            return definition.elaborate(None, sizes)
         declared = [None if a is None else type_of_syntax(a) for a in _annotations(definition)]
-        return definition.elaborate(decide(described, declared, dict(sizes)), dict(sizes))
+        return definition.elaborate(decide(described, declared, sizes), sizes)
 
 
 class FunctionSource:
@@ -115,11 +120,11 @@ class FunctionSource:
         names = ", ".join(f"{name} : {type_}" for name, type_ in program.parameters)
         return hashlib.sha256(f"{names} {digest(program.term)}".encode()).hexdigest()
 
-    def elaborate(self, described: Sequence[Described], sizes: Sizes) -> Elaborated:
+    def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
         from lithify.lang.frontend import build
 
-        types = None if not described and self.annotated else decide(described, self._declared, dict(sizes))
-        return build(self.function, types, dict(sizes))
+        types = None if not described and self.annotated else decide(described, self._declared, sizes)
+        return build(self.function, types, sizes)
 
 
 def _is_open(node: TypeSyntax) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from lithify.arith import ArithError
+from lithify.arith import ArithError, Expr, size
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import RewriteFailed, TypeMismatch
 from lithify.program.arguments import Described, Structure, flatten, nest, returner, structure_of
@@ -92,12 +92,15 @@ class Specialisation:
     device: Device
     strategy: str | None = None
     tuning: str | None = None  # parameters; None: those that were measured, or the default
+    least: Sizes = ()  # bounds of symbolic sizes
 
     @cached_property
     def elaborated(self) -> Elaborated:
         """Level 1: the program. Raises TypeMismatch, UnboundSize, ParseError."""
         try:
-            return _deeply(self.source.elaborate, self.described, self.sizes)
+            known: dict[str, int | Expr] = dict(self.sizes)
+            known |= {name: size(name, least) for name, least in self.least}
+            return _deeply(self.source.elaborate, self.described, known)
         except ArithError as error:  # a size of 0 or less where there cannot be one
             raise TypeMismatch(f"{self.source.name}: {error}") from error
 
@@ -234,6 +237,6 @@ class Specialisation:
             self.source.name,
             self.source.key(lambda: self.elaborated),
             " ".join(map(str, self.described)),
-            str(self.sizes),
+            f"{self.sizes} {self.least}",
             self.device.model.fingerprint,
         )

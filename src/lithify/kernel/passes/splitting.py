@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lithify.arith import Expr, Min, Variable, as_variable, const, var
+from lithify.arith import Expr, Min, Variable, as_variable, const, proves, var
 from lithify.kernel import ir
 from lithify.kernel.passes.formulas import formulas, minima
 from lithify.kernel.walk import Substitution, statements, with_blocks
@@ -39,7 +39,9 @@ def _block(block: ir.Block) -> ir.Block:
 def _loop(loop: ir.Loop) -> ir.Block:
     last = loop.extent.constant
     found = None
-    if last is not None and sum(1 for _ in statements(loop.body)) <= _LARGEST_BODY:
+    if sum(1 for _ in statements(loop.body)) <= _LARGEST_BODY:
+        if last is None:
+            return _cut_at_rest(loop)
         found = _main_part(loop, last - 1)
     if found is None or last is None:
         return (with_blocks(loop, _block),)
@@ -51,6 +53,40 @@ def _loop(loop: ir.Loop) -> ir.Block:
         *_part(loop, first, final, True),
         *_part(loop, final + 1, last - 1, False),
     )
+
+
+def _cut_at_rest(loop: ir.Loop) -> ir.Block:
+    """A sequential loop of a symbolic number of iterations without the last ones, of which a condition may not hold:
+    what whole blocks leave over of a length is a loop of its own."""
+    cuts = {_first_doubt(c, loop) for c, is_condition in formulas(loop.body) if is_condition}
+    cut = next((c for c in cuts if c is not None), None) if len(cuts - {None}) == 1 else None
+    if cut is None or loop.level.kind is not LevelKind.SEQUENTIAL:
+        return (with_blocks(loop, _block),)
+    return (*_iterations(loop, const(0), cut), *_iterations(loop, cut, loop.extent - cut))
+
+
+def _iterations(loop: ir.Loop, first: Expr, count: Expr) -> ir.Block:
+    index = var(loop.variable.name, count)
+    body = _block(Substitution({loop.variable: index + first}).block(loop.body))
+    return (replace(loop, variable=as_variable(index), extent=count, body=body),) if index.constant is None else body
+
+
+def _first_doubt(condition: Expr, loop: ir.Loop) -> Expr | None:
+    """The first iteration in which condition >= 0 may not hold, whatever other indices are; None where it is the first
+    one, or none, or not known."""
+    factor = condition.coefficient(loop.variable)
+    if factor is None or factor >= 0:
+        return None
+    worst = condition.substitute({loop.variable: const(0)})
+    for variable in worst.variables():
+        if variable.extent is not None:
+            step = worst.coefficient(variable)
+            if step is None or variable.last is None or variable.last.constant is None:
+                return None
+            worst = worst.substitute({variable: variable.last if step < 0 else const(0)})
+    cut = worst // -factor + 1
+    inside = proves(cut) and proves(loop.extent - cut) and cut != loop.extent
+    return cut if inside else None
 
 
 def _part(loop: ir.Loop, first: int, final: int, deep: bool) -> ir.Block:
