@@ -87,11 +87,22 @@ def test_a_launch_of_any_size() -> None:
 
 @pytest.mark.parametrize("outer", [SEQ, PAR], ids=str)
 def test_the_full_blocks_of_a_vector_have_no_mask(outer: Any) -> None:
+    """Behind a test in each iteration of a loop over threads, else in a loop of their own."""
     squares = take(N, join(map_(lambda b: map_(lambda e: mul(e, e), b, VEC), blocks(8), outer)))
     program = check(squares, n=LENGTHS)
-    (test,) = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.If)]
-    assert not any(is_condition or list(minima(f)) for f, is_condition in formulas(test.body))
+    full = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.If if outer == PAR else ir.Loop)]
+    assert len(full) == (1 if outer == PAR else 2)
+    assert not any(is_condition or list(minima(f)) for f, is_condition in formulas(full[0].body))
     check(squares, n=LENGTHS, passes=())
+
+
+def test_what_whole_blocks_leave_over_is_a_loop_of_its_own() -> None:
+    filled = pad(0, ceil_div(N, 4) * 4 - N, ZERO, X)
+    sums = map_(lambda c: reduce_(add, ZERO, c, SEQ), transpose(split(4, filled)), L("item0"))
+    program = check(sums, n=LENGTHS)
+    first, rest = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.Loop)]
+    assert not any(is_condition for _, is_condition in formulas(first.body))
+    assert any(is_condition for _, is_condition in formulas(rest.body))
 
 
 def test_blocks_of_a_group() -> None:

@@ -70,6 +70,8 @@ ITEMS_TO_BE_BUSY = 1_024
 ANY_PIECE = 16_384
 # Elements of an array that an item keeps in registers; more are computed again where they are read.
 MOST_KEPT = 16
+# Elements of a row that a group computes, of rows of so many.
+PIECE, LONG_PIECES = 4_096, 32_768
 # What stands below a map of one of these is done by one item.
 _ONE_ITEM = frozenset({"item", "lane", "private"})
 
@@ -163,6 +165,9 @@ class GpuStrategist(DeviceStrategist):
             flat = self._flattened(m)
             if flat is not None:
                 return flat
+            shared = self._pieces_of_rows(m)
+            if shared is not None:
+                return shared
             depth = _depth(m)
             return flatten if depth > 3 and _is_nest(m) else map_level(Level("global", min(2, depth - 1)))
         n, lanes = length_of(m), lanes_of(self.model, m, access=True)
@@ -173,6 +178,21 @@ class GpuStrategist(DeviceStrategist):
                 return split_range(n // lanes * lanes)
             return split_join(lanes) >> at((0,), map_level(Level("global", 0)) >> at((0, 0), map_level(VEC)))
         return map_level(Level("global", 0))
+
+    def _pieces_of_rows(self, m: Term) -> Strategy | None:
+        """Groups for pieces of long rows, whose items go along them: what all elements of a row read is read once."""
+        inner = m.args[0].args[0]
+        if inner.kind != "map" or inner["level"] is not None or not is_elementwise(inner) or contains(m, _is_uneven):
+            return None
+        walk = self.loops.walk(inner)
+        if walk is None or walk.contiguous <= walk.strided or size_of(inner).lo < LONG_PIECES:
+            return None
+        if has_work(inner.args[1]):
+            fused = self.fused(inner, (0, 0), (GROUP,))
+            return None if fused is None else at(fused.path, fused.strategy)
+        rows, pieces = (Level("group", dim) for dim in ((1, 0) if is_constant(m) else (0, 1)))
+        piece = loop_of(f"{inner['name']}.piece", "map")
+        return map_level(rows) >> at((0, 0), split_join(PIECE, "piece", "part") >> at(piece, map_level(pieces)))
 
     def _flattened(self, m: Term) -> Strategy | None:
         """A nest whose innermost loop walks along whole rows of everything, as one loop of vectors."""
@@ -278,7 +298,7 @@ class GpuStrategist(DeviceStrategist):
         """One sum a group, for as many groups as keep the device busy; written down for a second kernel."""
         n = length_of(r.args[-1])
         groups = self.model.cores * GROUPS_PER_CORE
-        piece = -(-n // (groups * ITEMS)) * ITEMS if is_constant(r.args[2]) else ANY_PIECE
+        piece = gpu_parts.part_of(n, groups, ITEMS) if is_constant(r.args[2]) else ANY_PIECE
         return partial_reduce(piece) >> materialise(HEAP)
 
     def _by_items(self, r: Term, team: Team) -> Strategy:

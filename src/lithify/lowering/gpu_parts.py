@@ -33,12 +33,12 @@ from lithify.rules.parallel import map_level
 from lithify.rules.reduction import pad_scan, partial_reduce, reduce_columns, scan_of_sums
 
 _GROUP, _ITEM = tuple(Level("group", dim) for dim in range(2)), Level("item", 0)
-# Groups, or items that sum alone, that keep a multiprocessor busy.
-_GROUPS, _ITEMS = 8, 2_048
+# Groups that a multiprocessor has room for, and that keep it busy evenly; items that sum alone and keep it busy.
+_ROOM, _GROUPS, _ITEMS = 8, 32, 2_048
 # Elements of a part at least.
 _LEAST_OF_GROUP, _LEAST_OF_ITEM = 8_192, 32
-# Elements in all that are worth another kernel.
-_LEAST = 1 << 20
+# Elements in all that are worth another kernel, and elements that an item alone reads as long as one takes to start.
+_LEAST, _LEAST_ALONE = 1 << 20, 256
 # Rows of at least this length, where it is not known, have parts: as many as leave each item so many rounds, or as keep
 # a device busy with one row.
 _LEAST_OPEN, _ROUNDS, _MOST_OPEN = 1 << 15, 8, 128
@@ -56,13 +56,13 @@ def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     if body.kind == "let" and _goes_on(m, body):
         value = body.args[0]
         if is_scalar(value.type):
-            has_parts = _cut(m, _sum_in(value, (0, 0, 0)), model, loops) is not None
+            has_parts = _cut(m, _sum_in(value, (0, 0, 0)), model, loops, _GROUPS) is not None
             return hoist_let_expanded(HEAP) if has_parts or _is_apart(m, value, model) else None
         return at((0, 0), let_inline) if is_lazy(value) and _sum_in(body.args[1].args[0], ()) else None
     scan = _scan_in(m, model)
     if scan is not None:
         return _scan_in_parts(m, scan, model)
-    found = _cut(m, _sum_in(body, (0, 0)), model, loops) if is_flat(m) else None
+    found = _cut(m, _sum_in(body, (0, 0)), model, loops, _ROOM) if is_flat(m) else None
     if found is None:
         return None
     path, part, along = found
@@ -90,10 +90,10 @@ def _is_apart(m: Term, value: Term, model: DeviceModel) -> bool:
 
 
 def _cut(
-    m: Term, found: tuple[Path, Term] | None, model: DeviceModel, loops: Loops
+    m: Term, found: tuple[Path, Term] | None, model: DeviceModel, loops: Loops, groups: int
 ) -> tuple[Path, Strategy, bool] | None:
-    """Where a sum is, how it is cut, and whether it runs along memory; None where there is none, or one part is
-    enough."""
+    """Where a sum is, how it is cut, and whether it runs along memory; None where there is none, or the rows are as
+    many as half of so many groups a multiprocessor, or one part is enough."""
     if found is None:
         return None
     path, r = found
@@ -105,11 +105,13 @@ def _cut(
         return (path, _open_parts(size_of(r.args[2])), along) if along else None
     if not is_constant(m):
         return None
+    if along and 2 * length_of(m) > model.cores * groups:
+        return None
     workers, least = (_GROUPS, _LEAST_OF_GROUP) if along else (_ITEMS, _LEAST_OF_ITEM)
     count = min(model.cores * workers // length_of(m), n // least)
-    if count < 2 or n * length_of(m) < _LEAST:
+    if count < 2 or (n * length_of(m) < _LEAST if along else n <= _LEAST_ALONE):
         return None
-    part = partial_reduce(_part(n, count, GROUP_TEAM.items if along else 1))
+    part = partial_reduce(part_of(n, count, GROUP_TEAM.items if along else 1))
     return path, part >> at((2,), to_memory(HEAP)), along
 
 
@@ -155,7 +157,7 @@ def _scan_in_parts(m: Term, found: tuple[Path, Term], model: DeviceModel) -> Str
     return cut >> hoisted >> at(rows, map_level(_GROUP[1])) >> at(loop_of(name, "map"), map_level(_GROUP[1]))
 
 
-def _part(n: int, count: int, unit: int) -> int:
+def part_of(n: int, count: int, unit: int) -> int:
     """The length of a part: whole units, and equal parts, if that does not make them much fewer."""
     shortest = -(-n // (count * unit)) * unit
     return next((k for k in range(shortest, min(2 * shortest, n), unit) if n % k == 0), shortest)

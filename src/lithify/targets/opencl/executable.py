@@ -179,13 +179,15 @@ class OpenCLExecutable(Executable):
         """Launch the kernels; those without work-items are left out."""
         import pyopencl as cl
 
-        events = []
+        launches = []
         try:
             with self._lock:
-                for kernel in self._for(sizes).kernels:
+                for kernel in self._for(sizes).kernels:  # all arguments first: no kernel waits for those of the next
                     extents, group = kernel.extents(sizes)
                     if prod(extents):
-                        events.append(kernel.handle(queue, extents, group, *kernel.arguments(slots, sizes)))
+                        kernel.handle.set_args(*kernel.arguments(slots, sizes))
+                        launches.append((kernel.handle, extents, group))
+                events = [cl.enqueue_nd_range_kernel(queue, *launch) for launch in launches]
         except cl.Error as error:
             raise LaunchError(f"{self.device.description} refuses to run {self.interface.name}: {error}") from error
         return events
