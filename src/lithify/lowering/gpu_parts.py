@@ -34,7 +34,7 @@ from lithify.rules.reduction import pad_scan, partial_reduce, reduce_columns, sc
 
 _GROUP, _ITEM = tuple(Level("group", dim) for dim in range(2)), Level("item", 0)
 # Groups that a multiprocessor has room for, and that keep it busy evenly; items that sum alone and keep it busy.
-_ROOM, _GROUPS, _ITEMS = 8, 32, 2_048
+_ROOM, _GROUPS, _ITEMS = 8, 32, 1_024
 # Elements of a part at least.
 _LEAST_OF_GROUP, _LEAST_OF_ITEM = 8_192, 32
 # Elements in all that are worth another kernel, and elements that an item alone reads as long as one takes to start.
