@@ -15,7 +15,7 @@ from lithify.kernel.translate import translate
 from lithify.lang.module import Definition, read_file, read_text
 from lithify.lang.scalars import f32
 from lithify.lang.types import array
-from lithify.lowering import Lowered, gpu_parts, gpu_scans, lower
+from lithify.lowering import Lowered, gpu, gpu_parts, gpu_scans, lower
 from lithify.machine import H200_OPENCL, DeviceModel
 from lithify.operators import path
 from lithify.targets.opencl import OpenCLTarget
@@ -84,6 +84,8 @@ def test_rows_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name
     for constant, value in (("_LEAST", 1), ("_LEAST_OF_GROUP", 256), ("_LEAST_OF_ITEM", 8)):
         monkeypatch.setattr(gpu_parts, constant, value)
     monkeypatch.setattr(gpu_scans, "_BLOCK", 1)
+    monkeypatch.setattr(gpu, "PIECE", 512)
+    monkeypatch.setattr(gpu, "LONG_PIECES", 1024)
     lowered = _check(name, shape[::-1] if name in ("columns", "gemvT") else shape, opencl_device)
     named = lowered.derivation.names().count("hoist-let-expanded(heap)")
     assert named == {"variance": 1, "softmax": 2, "layernorm": 3}.get(name, 0)
@@ -109,10 +111,11 @@ def test_rows_of_at_least_a_length(opencl_device: Any, name: str, least: int, le
 
 
 @pytest.mark.parametrize("length", [4096, 5001])
-@pytest.mark.parametrize("name", ["sums", "variance", "layernorm"])
+@pytest.mark.parametrize("name", ["sums", "variance", "softmax", "layernorm"])
 def test_long_rows_of_any_length_in_parts(
     opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str, length: int
 ) -> None:
     monkeypatch.setattr(gpu_parts, "_LEAST_OPEN", 4096)
+    monkeypatch.setattr(gpu, "LONG_PIECES", 4096)
     lowered = _check(name, (3, length), opencl_device, symbolic=(lf.size("n"), size("m", 4096)))
     assert any(step.startswith("hoist-expanded") for step in lowered.derivation.names())

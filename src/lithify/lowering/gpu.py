@@ -191,8 +191,15 @@ class GpuStrategist(DeviceStrategist):
             fused = self.fused(inner, (0, 0), (GROUP,))
             return None if fused is None else at(fused.path, fused.strategy)
         rows, pieces = (Level("group", dim) for dim in ((1, 0) if is_constant(m) else (0, 1)))
-        piece = loop_of(f"{inner['name']}.piece", "map")
-        return map_level(rows) >> at((0, 0), split_join(PIECE, "piece", "part") >> at(piece, map_level(pieces)))
+        in_pieces = split_join(PIECE, "piece", "part")
+        whole = size_of(inner) // PIECE * PIECE
+        if whole == size_of(inner):
+            row = in_pieces >> at((0,), map_level(pieces))
+        else:  # whole pieces ask for no element's number
+            rest = loop_of(f"{inner['name']}.rest.piece", "map")
+            row = split_range(whole) >> at((0,), in_pieces >> at((0,), map_level(pieces)))
+            row = row >> at((1,), in_pieces >> at(rest, map_level(pieces)))
+        return map_level(rows) >> at((0, 0), row)
 
     def _flattened(self, m: Term) -> Strategy | None:
         """A nest whose innermost loop walks along whole rows of everything, as one loop of vectors."""
