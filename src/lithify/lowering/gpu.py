@@ -28,7 +28,7 @@ from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
 from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import count, elements, is_bounded, is_constant, length_of, size_of
-from lithify.rewrite import Strategy, at, repeat, topdown
+from lithify.rewrite import Strategy, at, id_, repeat, topdown
 from lithify.rewrite.traversal import loop_of
 from lithify.rules.algorithmic import flatten, split_join, split_range
 from lithify.rules.fusion import zip_unread
@@ -41,7 +41,7 @@ from lithify.rules.lowering import (
     one_item,
     to_memory,
 )
-from lithify.rules.memory import materialise
+from lithify.rules.memory import materialise, stage
 from lithify.rules.parallel import map_level
 from lithify.rules.reduction import partial_reduce, reduce_columns, reduce_stride
 from lithify.rules.stencil import reduce_window_rows
@@ -72,6 +72,8 @@ ANY_PIECE = 16_384
 MOST_KEPT = 16
 # Elements of a row that a group computes, of rows of so many.
 PIECE, LONG_PIECES = 4_096, 32_768
+# Elements that an item loads before it computes.
+AHEAD = 4
 # What stands below a map of one of these is done by one item.
 _ONE_ITEM = frozenset({"item", "lane", "private"})
 
@@ -192,12 +194,15 @@ class GpuStrategist(DeviceStrategist):
             return None if fused is None else at(fused.path, fused.strategy)
         rows, pieces = (Level("group", dim) for dim in ((1, 0) if is_constant(m) else (0, 1)))
         in_pieces = split_join(PIECE, "piece", "part")
+        ahead = _loaded_ahead(inner["name"]) if inner.args[1].kind != "zip" else id_
         whole = size_of(inner) // PIECE * PIECE
         if whole == size_of(inner):
-            row = in_pieces >> at((0,), map_level(pieces))
+            row = in_pieces >> at((0,), map_level(pieces)) >> ahead
         else:  # whole pieces ask for no element's number
             rest = loop_of(f"{inner['name']}.rest.piece", "map")
-            row = split_range(whole) >> at((0,), in_pieces >> at((0,), map_level(pieces)))
+            if inner.args[1].kind != "zip":
+                ahead = _loaded_ahead(f"{inner['name']}.first")
+            row = split_range(whole) >> at((0,), in_pieces >> at((0,), map_level(pieces)) >> ahead)
             row = row >> at((1,), in_pieces >> at(rest, map_level(pieces)))
         return map_level(rows) >> at((0, 0), row)
 
@@ -348,6 +353,16 @@ class GpuStrategist(DeviceStrategist):
         if not nest:
             return HEAP
         return LOCAL if "group" in names and not names & {"item", "lane"} else PRIVATE
+
+
+def _loaded_ahead(name: str) -> Strategy:
+    """Rounds of a group over a piece, in which each item loads several elements before it computes the first."""
+    rounds = split_join(AHEAD * ITEMS, "round", "share") >> at((0,), map_level(SEQ))
+    load = at(loop_of(f"{name}.part.share.item", "map"), map_level(ITEM))
+    own = at(loop_of(f"{name}.part.share.load", "map"), stage(PRIVATE, (UNROLL,)) >> map_level(UNROLL))
+    inwards = at(loop_of(f"{name}.part.share.load", "map"), map_map_shared) >> repeat(topdown(zip_unread))
+    share = split_join(ITEMS, "load", "item") >> inwards
+    return at(loop_of(f"{name}.part", "map"), rounds >> at(loop_of(f"{name}.part.share", "map"), share >> own >> load))
 
 
 def _inner_dimension(nest: Nest) -> Level | None:
