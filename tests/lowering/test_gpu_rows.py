@@ -84,7 +84,7 @@ def test_rows_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name
     for constant, value in (("_LEAST", 1), ("_LEAST_OF_GROUP", 256), ("_LEAST_OF_ITEM", 8)):
         monkeypatch.setattr(gpu_parts, constant, value)
     monkeypatch.setattr(gpu_scans, "_BLOCK", 1)
-    monkeypatch.setattr(gpu, "PIECE", 512)
+    monkeypatch.setattr(gpu, "PIECE", 1024)
     monkeypatch.setattr(gpu, "LONG_PIECES", 1024)
     lowered = _check(name, shape[::-1] if name in ("columns", "gemvT") else shape, opencl_device)
     named = lowered.derivation.names().count("hoist-let-expanded(heap)")

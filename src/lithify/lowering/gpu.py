@@ -11,6 +11,7 @@ from __future__ import annotations
 from lithify.arith import Expr, minimum
 from lithify.lang.levels import HEAP, INLINE, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
+from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, contains, subterms
 from lithify.lang.types import Type, shape_of
 from lithify.lowering import gpu_copies, gpu_parts, gpu_rows, gpu_scans, stages
@@ -72,6 +73,8 @@ ANY_PIECE = 16_384
 MOST_KEPT = 16
 # Elements of a row that a group computes, of rows of so many.
 PIECE, LONG_PIECES = 4_096, 32_768
+# Groups along any but the first dimension.
+MOST_ACROSS = 65_535
 # Elements that an item loads before it computes.
 AHEAD = 4
 # What stands below a map of one of these is done by one item.
@@ -192,16 +195,16 @@ class GpuStrategist(DeviceStrategist):
         if has_work(inner.args[1]):
             fused = self.fused(inner, (0, 0), (GROUP,))
             return None if fused is None else at(fused.path, fused.strategy)
-        rows, pieces = (Level("group", dim) for dim in ((1, 0) if is_constant(m) else (0, 1)))
+        few = is_constant(m) and length_of(m) <= MOST_ACROSS
+        rows, pieces = (Level("group", dim) for dim in ((1, 0) if few else (0, 1)))
         in_pieces = split_join(PIECE, "piece", "part")
-        ahead = _loaded_ahead(inner["name"]) if inner.args[1].kind != "zip" else id_
+        scalars = isinstance(element_of(inner.args[1]), Scalar)
         whole = size_of(inner) // PIECE * PIECE
         if whole == size_of(inner):
-            row = in_pieces >> at((0,), map_level(pieces)) >> ahead
+            row = in_pieces >> at((0,), map_level(pieces)) >> (_loaded_ahead(inner["name"]) if scalars else id_)
         else:  # whole pieces ask for no element's number
             rest = loop_of(f"{inner['name']}.rest.piece", "map")
-            if inner.args[1].kind != "zip":
-                ahead = _loaded_ahead(f"{inner['name']}.first")
+            ahead = _loaded_ahead(f"{inner['name']}.first") if scalars else id_
             row = split_range(whole) >> at((0,), in_pieces >> at((0,), map_level(pieces)) >> ahead)
             row = row >> at((1,), in_pieces >> at(rest, map_level(pieces)))
         return map_level(rows) >> at((0, 0), row)
