@@ -148,6 +148,23 @@ def test_processes_write_at_once(tmp_path: Path) -> None:
     assert len(Records(path).measurements("p", "d", "b")) == 80
 
 
+def test_a_file_that_can_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that is, there is no place for what sqlite writes beside it: it is read all the same."""
+    path = tmp_path / "records #1?.sqlite"
+    writer = Records(path)
+    writer.check_writable()
+    writer.put(RECORD)
+    writer.close()
+    monkeypatch.setattr(module, "_is_writable", lambda path: False)
+    reader = Records(path)
+    assert reader.own() == [RECORD]
+    assert reader.find(RECORD.problem, RECORD.device) == RECORD
+    for write in (reader.check_writable, lambda: reader.put(RECORD), lambda: reader.forget("p", "d")):
+        with pytest.raises(LithifyError, match="cannot be used: attempt to write a readonly database"):
+            write()
+    assert not list(tmp_path.glob("*-wal"))
+
+
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "records.sqlite"
     path.write_text("this is no database, but it is long enough to be looked at as one" * 20)

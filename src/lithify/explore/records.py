@@ -192,6 +192,10 @@ class Records:
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
+    def check_writable(self) -> None:
+        """Raises LithifyError where nothing could be kept: a search should not find that out in the end."""
+        self._write("DELETE FROM measurements WHERE problem = ?", [("",)])
+
     def add_measurement(self, problem: str, device: str, build: str, measured: Measured) -> None:
         """Keep a measurement; one of the same candidate is replaced."""
         samples = json.dumps([float(f"{s:.4g}") for s in measured.samples])
@@ -285,11 +289,15 @@ class Records:
         key = (os.getpid(), str(path))
         found = self._connections.get(key)
         if found is None:
-            found = sqlite3.connect(path, timeout=_WAIT, check_same_thread=False)
-            with contextlib.suppress(sqlite3.OperationalError):  # a file that can only be read
-                found.execute("PRAGMA journal_mode = WAL")
-                found.execute("PRAGMA synchronous = NORMAL")
-                found.executescript(_SCHEMA)
+            if _is_writable(path):
+                found = sqlite3.connect(path, timeout=_WAIT, check_same_thread=False)
+                with contextlib.suppress(sqlite3.OperationalError):  # another process is at it
+                    found.execute("PRAGMA journal_mode = WAL")
+                    found.execute("PRAGMA synchronous = NORMAL")
+                    found.executescript(_SCHEMA)
+            else:  # and there is no place beside it for what sqlite tells other processes
+                address = f"{path.absolute().as_uri()}?immutable=1"
+                found = sqlite3.connect(address, uri=True, timeout=_WAIT, check_same_thread=False)
             self._connections[key] = found
         return found
 
@@ -343,6 +351,11 @@ def _distinct(records: Iterable[Record]) -> list[Record]:
     for record in records:
         found.setdefault((record.problem, record.device), record)
     return list(found.values())
+
+
+def _is_writable(path: Path) -> bool:
+    """Can the file be written, and what sqlite puts beside it?"""
+    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
 def _unusable(path: Path, error: Exception) -> LithifyError:

@@ -120,12 +120,13 @@ def search(
 
     `target` builds (it touches no device), `task` says what candidates are run on and what has to come out; `near` are
     keys to try early, `experience` what other problems have shown. An interrupt (Ctrl-C) ends the search as a spent
-    budget does, and the outcome says so. Raises LithifyError where the device cannot be opened, or there is no such
-    search.
+    budget does, and the outcome says so. Raises LithifyError where the device cannot be opened, there is no such
+    search, or what is found could not be kept.
     """
     start = time.monotonic()
     found = candidates.filtered()
     run = _Search(candidates, target, task, problem, budget, found, records, timeouts or Timeouts(), on_progress, start)
+    records.check_writable()
     proposals = proposer(search, found.keys, candidates.features, seed, near, experience)
     interrupted = False
     try:

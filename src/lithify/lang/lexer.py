@@ -34,9 +34,27 @@ _PROJECTION = re.compile(r"\.\d+")
 _LABEL = re.compile(r"@[^\W\d]\w*(?:\.\w+)*")
 _STRING = re.compile(r'"[^"\n]*"')
 _SYMBOL = re.compile(r">>>|\|>|>>|<<|->|→|==|!=|<=|>=|&&|\|\||[∘λ\\.,()\[\]+\-*/%^<>=:]")
-# what follows a name on a line that declares it: parameters, then `=` or `:`
-_DECLARED = re.compile(r"(?:\s+(?!λ)[^\W\d][\w']*|\s*\((?:[^()=]|\([^()=]*\))*\))*\s*(?:=(?!=)|:)")
+_PARAMETER = re.compile(r"\s+(?!λ)[^\W\d][\w']*")
+_DECLARES = re.compile(r"\s*(?:=(?!=)|:)")
 _OPENING = {"(": ")", "[": "]"}
+
+
+def declares(text: str, offset: int) -> bool:
+    """Is what follows a name on its line parameters, then `=` or `:`? Then the line declares it."""
+    while True:
+        parameter = _PARAMETER.match(text, offset)
+        if parameter is not None:
+            offset = parameter.end()
+            continue
+        start = offset + len(text[offset:]) - len(text[offset:].lstrip())
+        if text[start : start + 1] != "(":
+            return _DECLARES.match(text, offset) is not None
+        depth, offset = 1, start + 1
+        while depth:
+            if offset == len(text) or text[offset] == "=":
+                return False
+            depth += {"(": 1, ")": -1}.get(text[offset], 0)
+            offset += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +171,4 @@ class _Lexer:
         rest = self.text[name.end() :].split("\n", 1)[0]
         if name.group() == "operator" and re.match(r"\s+[^\W\d]", rest):
             return True
-        return _DECLARED.match(rest) is not None
+        return declares(rest, 0)

@@ -22,7 +22,7 @@ from lithify.lowering.facts import (
     lanes_of,
     scalar_bits,
 )
-from lithify.lowering.needs import Need, Nest, Path, is_scalar
+from lithify.lowering.needs import Need, Nest, Path, is_scalar, updates
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import elements, is_constant, length_of, work
 from lithify.rewrite import Derivation, Strategy, everywhere, try_
@@ -80,6 +80,8 @@ class CpuStrategist(DeviceStrategist):
             return fused
         if VEC in nest:
             return Choice(path, map_level(UNROLL if length_of(m) <= 16 else SEQ))
+        if is_flat(m) and updates(program, path):
+            return Choice(path, map_level(self.parallel if not nest and self.spreads(work(m)) else SEQ))
         if not nest:
             again = stages.recomputed(m, self.loops) if self.blocks_rows else None
             step = again or stages.next_step(m, self.model)
@@ -260,7 +262,7 @@ class CpuStrategist(DeviceStrategist):
         generated = [g.args[0] for g in subterms(xs) if g.kind == "generate"]
         loops = any(u.kind in ("reduce", "scan", "iterate") for f in generated for u in subterms(f))
         loops = loops or any(u.kind == "to" for u in subterms(xs))  # two copies would compute what is stored twice
-        if VEC in nest or n < lanes or not is_constant(xs) or loops:
+        if VEC in nest or n < lanes or not is_constant(xs) or loops or updates(program, path):
             return Choice(path, copy_loop(UNROLL if n <= 16 else self.parallel if spread else SEQ))
         level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ
         rest = self.leftover if spread else SEQ

@@ -116,6 +116,15 @@ def subterm(program: Term, path: Path) -> Term:
     return program
 
 
+def updates(program: Term, path: Path) -> bool:
+    """Is what stands there scattered by an operator that updates each element atomically? (Lanes cannot do that.)"""
+    for depth, index in enumerate(path):
+        t = subterm(program, path[:depth])
+        if t.kind == "scatter" and t["mode"] != "permutation" and index == 1:
+            return True
+    return False
+
+
 def is_permuted(t: Term) -> bool:
     """A reordering with an inverse: a result can be written through it."""
     return t.kind == "reindex" and t["function"].inverse is not None
@@ -147,9 +156,12 @@ def is_layout_map(t: Term) -> bool:
 def computed_elements(xs: Term) -> bool:
     """Are the elements of the array (or of a component of a zip) computed by an abstract map when they are read?"""
     if xs.kind == "map":
-        return (xs["level"] is None or xs["level"].kind is not LevelKind.INLINE) and has_work(xs.args[0])
+        computes = (xs["level"] is None or xs["level"].kind is not LevelKind.INLINE) and has_work(xs.args[0])
+        return computes or computed_elements(xs.args[1])
     if xs.kind == "generate":
         return has_work(xs.args[0])
+    if xs.kind == "let":
+        return computed_elements(xs.args[1].args[0])
     if xs.kind in ("zip", "split", "join", "take", "drop", "transpose", "reindex", "concat", "slide"):
         return any(computed_elements(a) for a in xs.args)
     return False
@@ -207,7 +219,7 @@ class Search:
         if kind in ("reduce", "scan"):
             return self._reduction(t, path, nest)
         if kind == "to":
-            if t["memory"].name == "heap" and nest:
+            if t["memory"].name == "heap":
                 return Need(Lack.RESULT, path, t, nest)
             return self._stored(t, path, nest)
         if kind in ACCEPTORS or kind in ("tuple", "launch"):

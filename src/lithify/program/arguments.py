@@ -184,7 +184,11 @@ def decide(
             sizes.append(inner.size)
             inner = inner.element
         items = inner.items if isinstance(inner, Tuple) and len(inner.items) == len(each) else (None,) * len(each)
-        parts = [one(item, part) for item, part in zip(each, items, strict=True)]
+        # a tuple inside is an array of tuples too, given as a tuple of arrays
+        parts = [
+            one(item, part if part is None or not isinstance(item, tuple) else array(*sizes, part))
+            for item, part in zip(each, items, strict=True)
+        ]
         return _zipped(parts, len(sizes)) if sizes else Tuple(*parts)
 
     padded = [*declared, *[None] * (len(described) - len(declared))]

@@ -124,11 +124,11 @@ class KernelCache:
             self._shrink()
 
     def clear(self) -> int:
-        """Remove all entries; how many there were."""
+        """Remove all entries; how many were removed."""
         entries = self._entries()
         for path, _ in entries:
             _remove(path)
-        return len(entries)
+        return len(entries) - len(self._entries())
 
     def stats(self) -> Statistics:
         """What the cache holds now."""
