@@ -182,6 +182,27 @@ def test_blocks_of_sums_in_tiles(scalar: str, k: int) -> None:
     assert "amx" in show(program)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "packed", "pieces"),
+    [
+        ((4096, 4096, 4096), "heap", 4),
+        ((4096, 64, 4096), "none", 2),  # read for few columns
+        ((256, 256, 256), "none", 2),  # in the caches all the time
+        ((4095, 4096, 4096), "heap", 4),
+        ((33, 256, 32), "heap", 2),  # rows left over
+    ],
+    ids=str,
+)
+def test_when_the_left_operand_is_packed_for_tiles(sizes: tuple[int, int, int], packed: str, pieces: int) -> None:
+    found = recognise(product("bf16", *sizes).term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    assert space.against(space.default) is None
+    assert space.default["packA"] == packed
+    assert -(-sizes[1] // space.default.number("nPerBlock")) >= pieces
+
+
 def test_which_dot_products_there_are() -> None:
     def names(scalar: str, device: DeviceModel) -> list[str]:
         found = recognise(product(scalar, 5, 18, 8).term)

@@ -24,6 +24,9 @@ _SUM, _SUM_OF_ONE_SET, _PAGE = 1024, 256, 4096
 _ROWS_OF_BLOCK = 1100
 # Rows of the right operand that are read side by side for one row of the left one.
 _ROWS_AT_ONCE = 8
+# Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
+# so many tiles of columns on, the left operand is read often.
+_SMALL, _OFTEN = 1 << 26, 8
 # Terms of the sum that are tried.
 _SUMMED = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
@@ -202,7 +205,7 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
     row = None if instruction == NONE else instruction_of(instruction)
     if row is not None and row.line:
         rows, columns = _tiles(sizes["m"], sizes["n"], row)
-        pack_a = pack_a or sizes["m"] % rows > 0
+        pack_a = pack_a or sizes["m"] % rows > 0 or _read_often(problem, columns, machine)
     else:
         rows, columns = _register_tile(sizes["m"], sizes["n"], sizes["k"], machine, widest=once)
     by_batch = sizes["g"] >= 2 * machine.threads
@@ -288,11 +291,25 @@ def _packed(
     """Operands that must be packed, because an instruction or a conversion wants it."""
     m, n, k = (problem.sizes[d] for d in "mnk")
     most = max(columns, machine.second_cache // 2 // (k * stored))
-    n_block = _share(n, columns, 4 * machine.threads, most)
+    pieces = 4 * machine.threads
+    if rows >= _ROWS_OF_TILES[0]:
+        pieces = machine.threads * (1 if m * n * k <= _SMALL else 2)
+    n_block = _share(n, columns, pieces, most)
     straight = _along_rows(problem, "B") and not pack_b
     m_block = _share(m, rows, 1, max(rows, machine.second_cache // 4 // (k * stored)))
     for_all = "heap" if problem.sizes["g"] == 1 else "thread"
     return _Blocks("n", m_block, n_block, k, for_all if pack_a else "none", "none" if straight else "thread")
+
+
+def _read_often(problem: Problem, columns: int, machine: _Machine) -> bool:
+    """Is a left operand that tile registers take as it lies better packed all the same?
+
+    Its lines then begin where those of the caches do (half of the time to load one that does not is gone), and follow
+    one another. That pays where they come from beyond the second cache, again and again.
+    """
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    bytes = m * k * SCALARS[problem.scalars["a"]].bytes
+    return problem.sizes["g"] == 1 and n >= _OFTEN * columns and bytes > machine.second_cache // 2
 
 
 def _tiles(m: int, n: int, row: InstructionRow) -> tuple[int, int]:
