@@ -141,7 +141,7 @@ def test_other_tiles(scalar: str, parameters: str) -> None:
         ((32, 32, 64), "", True),
         ((32, 32, 32), "outer=m,mPerThread=16,nPerThread=32,mPerBlock=32,nPerBlock=32", True),
         ((32, 16, 32), "mPerThread=16,nPerThread=16,mPerBlock=16,nPerBlock=16,packA=heap,packB=heap", True),
-        ((33, 32, 32), "", False),
+        ((17, 16, 32), "", False),
         ((32, 17, 32), "", False),
     ],
 )
@@ -201,6 +201,19 @@ def test_when_the_left_operand_is_packed_for_tiles(sizes: tuple[int, int, int], 
     assert space.against(space.default) is None
     assert space.default["packA"] == packed
     assert -(-sizes[1] // space.default.number("nPerBlock")) >= pieces
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "tile"),
+    [(1000, 1001, (32, 32)), (2048, 2048, (32, 32)), (16, 4096, (16, 64)), (4096, 9, (64, 16)), (16, 16, (16, 16))],
+)
+def test_results_that_tile_registers_hold(m: int, n: int, tile: tuple[int, int]) -> None:
+    """What is loaded serves as many instructions as can be, even where a little is computed for nothing."""
+    found = recognise(product("bf16", m, n, 64).term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    assert (space.default.number("mPerThread"), space.default.number("nPerThread")) == tile
 
 
 def test_which_dot_products_there_are() -> None:
