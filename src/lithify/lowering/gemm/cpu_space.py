@@ -214,7 +214,7 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
     by_batch = sizes["g"] >= 2 * machine.threads
     wide = not by_batch and sizes["n"] >= 2 * machine.threads * columns
     if pack_a or pack_b:
-        blocks = _packed(problem, rows, columns, stored, machine, pack_a, pack_b)
+        blocks = _packed(problem, rows, columns, stored, machine, pack_a, pack_b, instruction)
     elif once:
         blocks = _read_once(problem, rows, columns, machine)
     else:
@@ -289,15 +289,22 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
 
 
 def _packed(
-    problem: Problem, rows: int, columns: int, stored: int, machine: _Machine, pack_a: bool, pack_b: bool
+    problem: Problem,
+    rows: int,
+    columns: int,
+    stored: int,
+    machine: _Machine,
+    pack_a: bool,
+    pack_b: bool,
+    instruction: str,
 ) -> _Blocks:
     """Operands that must be packed, because an instruction or a conversion wants it."""
     m, n, k = (problem.sizes[d] for d in "mnk")
     most = max(columns, machine.second_cache // 2 // (k * stored))
-    pieces = 4 * machine.threads
-    if rows >= _ROWS_OF_TILES[0]:
-        pieces = machine.threads * (1 if m * n * k <= _SMALL else 2)
-    n_block = _share(n, columns, pieces, most)
+    pieces = 4
+    if instruction != NONE and instruction_of(instruction).line:
+        pieces = 1 if m * n * k <= _SMALL else 2
+    n_block = _share(n, columns, pieces * machine.threads, most)
     straight = _along_rows(problem, "B") and not pack_b
     m_block = _share(m, rows, 1, max(rows, machine.second_cache // 4 // (k * stored)))
     for_all = "heap" if problem.sizes["g"] == 1 else "thread"
