@@ -58,10 +58,31 @@ def test_rows_of_a_stencil_are_asked_for_nearby_and_kept() -> None:
     assert {(p.ahead, p.locality) for p in found} == {(prefetch._NEAR, 3)}
 
 
-def test_what_is_read_again_soon_is_left_to_the_caches() -> None:
-    rows = random(64 * 2048).reshape(64, 2048)
-    twice = "map (λ row . reduce (+) 0 (map (λ x . x / reduce max 0 row) row))"
-    assert not prefetches(kernels(twice, rows))
+ROWS = "map (λ row . reduce (+) 0 (map (λ x . x / reduce max 0 row) row))"
+
+
+@pytest.mark.parametrize("shape", [(64, 2048), (100, 1024), (8, 16384)])
+def test_each_reader_of_a_row_asks_for_its_share_of_the_next_one(shape: tuple[int, int]) -> None:
+    (kernel,) = kernels(ROWS, random(shape[0] * shape[1]).reshape(shape)).kernels
+    extents = {id(site.loop): site.loop for site in prefetch._sites(kernel.body, ())}
+    asked = []
+    for loop, found in plan(kernel).items():
+        variable, extent = extents[loop].variable, extents[loop].extent.constant
+        assert extent is not None
+        for each in found:
+            assert each.ahead % (4 * shape[1]) == 0
+            assert each.ahead >= prefetch._FAR
+            asked += [each.index.offset + i * (each.index.coefficient(variable) or 0) for i in range(extent)]
+    assert len(plan(kernel)) == 2
+    assert sorted(asked) == list(range(0, shape[1], 16))
+
+
+def test_rows_for_which_there_is_no_room_are_left_to_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "_ROWS_SHARE", 1e-6)
+    assert not prefetches(kernels(ROWS, random(64 * 2048).reshape(64, 2048)))
+
+
+def test_what_all_iterations_read_is_left_to_the_caches() -> None:
     again = "λ A x . map (λ a . reduce (+) 0 (map (λ y . y * a) x)) A"  # x in every iteration
     names = {p.buffer.name for p in prefetches(kernels(again, random(64), random(1 << 14)))}
     assert "x" not in names
@@ -71,6 +92,14 @@ def test_small_arrays_and_short_loops_are_not_asked_for(monkeypatch: pytest.Monk
     assert not prefetches(kernels("reduce (+) 0", random(512)))
     monkeypatch.setattr(policy, "STREAMED_BYTES", 1 << 30)
     assert not prefetches(kernels("reduce (+) 0", random(1 << 16)))
+
+
+@pytest.mark.parametrize("columns", [257, 1000, 1024, 4096])
+def test_results_of_rows_are_the_same_up_to_the_end_of_the_array(columns: int) -> None:
+    x = random(33 * columns).reshape(33, columns)
+    program = kernels(ROWS, x)
+    expected = (x.astype(np.float64) / x.max(1, keepdims=True)).sum(1)
+    np.testing.assert_allclose(CpuTarget(threads=2).compile(program)(x), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [(1 << 15) + 1, 1 << 16, 100_003])

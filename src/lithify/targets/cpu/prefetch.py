@@ -1,10 +1,12 @@
 """What loops through large arrays ask memory for ahead of time.
 
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
-track where a stencil walks through many rows at the same time. Two kinds of stream are helped:
+track where a stencil walks through many rows at the same time. Three kinds of stream are helped:
 
 * an array that is larger than the caches and read once: its lines are asked for far ahead, and need not stay in a
   cache, as nothing will read them again (into which caches they go is up to the processor: see `policy`);
+* an array that is larger than the caches and read row by row, each row by several loops: each of them asks for its
+  share of the next row, into the core's own cache, so that memory is not idle while rows come from there;
 * an array of which one loop reads several rows: the next lines of each row are asked for, to stay.
 
 An address beyond the end of an array does no harm: such a request is dropped.
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.lowering.access import loads, mentions_data
+from lithify.machine import host
 from lithify.targets.cpu import engine, policy
 from lithify.targets.cpu.analysis import SHARED_ROLES
 
@@ -28,6 +31,9 @@ _LINE = 64
 _FAR = 4_096
 _NEAR = 256
 _ALL_CACHES = 3
+_OWN_CACHES = 2
+# Of the cache nearest to a core but one, the share that the rows on their way may take.
+_ROWS_SHARE = 1 / 4
 # Arrays of which several rows are read, from this size on: a few times what is nearest to a core.
 _LEAST_OF_ROWS = 4 << 20
 # Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
@@ -60,32 +66,76 @@ class _Stream:
     index: Expr
     step: int
     once: bool  # no loop around reads the same elements again
+    row: Expr  # the first element of the first iteration
+    next_row: int  # the elements until the row of the next iteration of the loop around; 0 where that is none
+    long: bool  # whether it goes on for long enough, from one row to the next included
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
     loop: ir.Loop
-    outermost: ir.Loop
+    around: tuple[ir.Loop, ...]  # the outermost first
     streams: tuple[_Stream, ...]
+
+    @property
+    def outermost(self) -> ir.Loop:
+        return self.around[0] if self.around else self.loop
 
 
 def plan(kernel: ir.Kernel) -> Plan:
     """The prefetches of a kernel's innermost loops."""
     sites = [site for site in _sites(kernel.body, ()) if site.streams]
-    readers = Counter((buffer, id(s.outermost)) for s in sites for buffer in {t.buffer for t in s.streams})
+    readers: dict[tuple[ir.Buffer, int], list[tuple[_Site, _Stream]]] = {}
+    for site in sites:
+        for stream in site.streams:
+            readers.setdefault((stream.buffer, id(site.outermost)), []).append((site, stream))
     found: dict[int, tuple[Prefetch, ...]] = {}
     for site in sites:
         rows = Counter(stream.buffer for stream in site.streams)
         lines: list[Prefetch] = []
         for stream in site.streams:
             size = _bytes(stream.buffer)
+            others = readers[stream.buffer, id(site.outermost)]
             if rows[stream.buffer] > 1 and size >= _LEAST_OF_ROWS:
-                lines += _lines(stream, _NEAR, _ALL_CACHES)
-            elif size >= policy.STREAMED_BYTES and stream.once and readers[stream.buffer, id(site.outermost)] == 1:
+                lines += _lines(stream, _NEAR, _ALL_CACHES) if _is_long(site.loop) else ()
+            elif size < policy.STREAMED_BYTES or not (stream.once and stream.long):
+                continue
+            elif len(others) == 1:
                 lines += _lines(stream, _FAR, stream_locality(engine.host()[1]))
+            elif _read_the_same_rows(others):
+                lines += _share_of_next_row(stream, others)
         if lines:
             found[id(site.loop)] = tuple(lines)
     return found
+
+
+def _read_the_same_rows(readers: list[tuple[_Site, _Stream]]) -> bool:
+    """Do different loops, one after another in an iteration of the loop around them, read the same row?"""
+    site, stream = readers[0]
+    same = all(s.around == site.around and t.row is stream.row for s, t in readers)
+    return same and len({id(s.loop) for s, _ in readers}) == len(readers) and stream.next_row > 0
+
+
+def _share_of_next_row(stream: _Stream, readers: list[tuple[_Site, _Stream]]) -> Iterator[Prefetch]:
+    """The lines of the next row that one of its readers asks for: of what those before it leave, as many as each after
+    it. None where extents are not known, and where the core's caches have no room for rows on their way."""
+    each = stream.buffer.scalar.bytes
+    row = stream.next_row * each
+    ahead = -(-2 * _FAR // row) * row
+    caches = [c.bytes for c in host().caches if c.level <= _OWN_CACHES]
+    if not caches or ahead > _ROWS_SHARE * caches[-1]:
+        return
+    first, total = 0, -(-row // _LINE)
+    for left, (site, other) in zip(range(len(readers), 0, -1), readers, strict=True):
+        extent = site.loop.extent.constant
+        if extent is None:
+            return
+        lines = -(-(total - first) // (left * extent))
+        if other is stream:
+            start = stream.row + (first * _LINE // each) + site.loop.variable.expr * (lines * _LINE // each)
+            for line in range(lines):
+                yield Prefetch(stream.buffer, start + line * (_LINE // each), ahead, _OWN_CACHES)
+        first = min(total, first + lines * extent)
 
 
 def stream_locality(processor: str) -> int:
@@ -108,14 +158,13 @@ def _bytes(buffer: ir.Buffer) -> int:
 
 
 def _sites(block: ir.Block, around: tuple[ir.Loop, ...]) -> Iterator[_Site]:
-    """The innermost loops that are long enough for looking ahead."""
+    """The innermost loops."""
     for statement in block:
         if isinstance(statement, ir.Loop):
             inner = list(_sites(statement.body, (*around, statement)))
             yield from inner
-            if not any(isinstance(s, ir.Loop) for s in _inside(statement.body)) and _is_long(statement):
-                streams = tuple(_streams(statement, around))
-                yield _Site(statement, around[0] if around else statement, streams)
+            if not any(isinstance(s, ir.Loop) for s in _inside(statement.body)) and statement.extent.constant != 1:
+                yield _Site(statement, around, tuple(_streams(statement, around)))
         elif isinstance(statement, ir.If):
             yield from _sites(statement.body, around)
             yield from _sites(statement.otherwise, around)
@@ -159,7 +208,11 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Iterator[_Stream]:
         first = base - base.offset + offset
         if (buffer, first) not in met:
             met.add((buffer, first))
-            yield _Stream(buffer, first, step, moving <= base.variables())
+            row = first - loop.variable.expr * step
+            next_row = row.coefficient(around[-1].variable) if around else 0
+            goes_on = loop.extent.constant is not None and next_row == step * loop.extent.constant
+            once, long = moving <= base.variables(), goes_on or _is_long(loop)
+            yield _Stream(buffer, first, step, once, row, next_row or 0, long)
 
 
 def _vector_loads(block: ir.Block, lane: Variable | None) -> Iterator[tuple[ir.Load, Variable]]:
