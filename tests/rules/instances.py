@@ -89,6 +89,8 @@ class Instance:
             return self.rng.choice((SEQ, UNROLL) if in_order else LEVELS)
         if name in ("memory", "first", "second"):
             return self.rng.choice((LOCAL, HEAP, PRIVATE))
+        if name == "across" or (name == "levels" and "across" in self.rule.parameters):  # of a matrix
+            return self.rng.choice((SEQ, UNROLL)), self.rng.choice((SEQ, UNROLL))
         if name in ("levels", "left", "right", "copy_in", "copy_out"):
             return tuple(self.rng.choice((SEQ, UNROLL)) for _ in range(self.rng.choice((0, 1, 1, 2, 2, 3))))
         if name == "g":

@@ -182,6 +182,7 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "double-buffer-components": (_double_buffer, (PRIVATE,)),
     "hoist-reduction": (_hoist_reduction, ()),
     "copy-joined": (_copied, (2, SEQ, 2)),
+    "copy-merged": (_copied, (1,)),
 }
 
 

@@ -2,12 +2,14 @@
 
 Where memory is read along one dimension and written along another, any order of loops meets a new line of memory at
 each step on one side. A tile of w x w elements is read along the first, kept in registers, and written along the other.
-The other dimensions are loops around the tiles, the longest outermost.
+The other dimensions are loops around the tiles, the longest outermost. Dimensions that follow one another on both sides
+are one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lithify.lang.build import map_
 from lithify.lang.errors import LithifyError
@@ -22,6 +24,7 @@ from lithify.rewrite import Strategy, at
 from lithify.rewrite.rule import Rule
 from lithify.rules.lowering import (
     copy_loop,
+    copy_merged,
     copy_parts,
     copy_parts_across,
     copy_second,
@@ -43,6 +46,17 @@ class Dimension:
     read: int | None
     written: int | None
 
+    def goes_on(self, inner: Dimension) -> bool:
+        """Does each step begin, on both sides, where the last one of a dimension inside has ended?"""
+        if None in (self.read, self.written, inner.read, inner.written):
+            return False
+        whole = inner.length
+        return (self.read, self.written) == (whole * (inner.read or 0), whole * (inner.written or 0))
+
+    def merged(self, inner: Dimension) -> Dimension:
+        """This dimension and the one inside as one."""
+        return Dimension(self.length * inner.length, inner.read, inner.written)
+
 
 def tiles(program: Term, path: Path, width: int, level: Level) -> Strategy | None:
     """The copy of the array at `path` in tiles of `width` x `width`, with `level` for its outermost loop.
@@ -50,7 +64,7 @@ def tiles(program: Term, path: Path, width: int, level: Level) -> Strategy | Non
     None where it is read and written along the same dimension, or has no `width` elements along one of the two.
     """
     found = plane(program, path)
-    if found is None or min(d.length for d in found[1]) < width:
+    if found is None or min(d.length for d in _merged(found[0]) if d.length > 1 and 1 in (d.read, d.written)) < width:
         return None
     return _loops(*found, width, level)
 
@@ -65,15 +79,35 @@ def plane(program: Term, path: Path) -> tuple[list[Dimension], tuple[Dimension, 
     return None if found is None else (dimensions, found)
 
 
+def _merged(dimensions: list[Dimension]) -> list[Dimension]:
+    """The dimensions, those that follow one another on both sides as one (but for the first, see `copy-merged`)."""
+    found: list[Dimension] = []
+    for d in dimensions:
+        if len(found) > 1 and found[-1].goes_on(d):
+            found[-1] = found[-1].merged(d)
+        else:
+            found.append(d)
+    return found
+
+
 def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], width: int, level: Level) -> Strategy:
     """Loops over the dimensions beside the plane, then tiles."""
+    merged = next((k for k, (d, e) in enumerate(pairwise(dimensions)) if k and d.goes_on(e)), None)
+    if merged is not None:
+        pair = dimensions[merged : merged + 2]
+        both = pair[0].merged(pair[1])
+        plane = (both if plane[0] in pair else plane[0], both if plane[1] in pair else plane[1])
+        below = _loops([*dimensions[:merged], both, *dimensions[merged + 2 :]], plane, width, level)
+        return copy_merged(merged) >> at((1,), below)
     others = [k for k, d in enumerate(dimensions) if d not in plane]
     if not others:
         return tiled_copy(dimensions[0].length, dimensions[1].length, dimensions[0] is plane[0], width, level)
     place = max((k for k in others if k < len(COPIES)), key=lambda k: dimensions[k].length)
-    below = _loops(dimensions[:place] + dimensions[place + 1 :], plane, width, SEQ)
+    # threads share the loop with the most iterations
+    own, rest = (level, SEQ) if dimensions[place].length >= plane[1].length // width else (SEQ, level)
+    below = _loops(dimensions[:place] + dimensions[place + 1 :], plane, width, rest)
     loop, body = COPIES[place]
-    return loop(level) >> at(body, below)
+    return loop(own) >> at(body, below)
 
 
 def tiled_copy(rows: int, columns: int, reads_rows: bool, width: int, level: Level) -> Strategy:
@@ -86,7 +120,7 @@ def tiled_copy(rows: int, columns: int, reads_rows: bool, width: int, level: Lev
         whole = columns // width * width
         return copy_parts_across(whole, level) >> at((0, 0), tiled_copy(whole, rows, not reads_rows, width, level))
     tiles_of = copy_tiles if reads_rows else copy_tiles_across
-    return tiles_of(level, width, PRIVATE, (UNROLL, VEC))
+    return tiles_of(level, width, PRIVATE, (VEC, UNROLL), (UNROLL, VEC))
 
 
 def _has_constant_sizes(type_: Type) -> bool:

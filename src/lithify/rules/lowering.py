@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from lithify.arith import Expr, proves_divisible
 from lithify.lang.build import join, let, map_, proj, reduce_, split, to, tuple_
 from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.patterns import PATTERNS
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply
-from lithify.lang.types import Array, Tuple
+from lithify.lang.types import Array, Tuple, Type
 from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
 from lithify.rules.holes import find, plug
@@ -143,28 +146,58 @@ copy_parts_across = rule(
     law="copy-parts along the second dimension.",
 )
 
-_TILES = """join (map[level] (λrows.
-    T (join (map[seq] (λtile. let t = to[memory] (copy[levels] tile) in T (copy[levels] (T t))) (split w (T rows)))))
-    (split w {}))"""
+_TILES = """T (join (map[level] (λcolumns.
+    T (join (map[seq] (λtile. let t = to[memory] (copy[across] tile) in copy[levels] t) (split w (T columns)))))
+    (split w (T {}))))"""
 
 copy_tiles = rule(
     "copy-tiles",
     f"X -> {_TILES.format('X')}",
-    parameters="level w memory levels",
+    parameters="level w memory across levels",
     when=["w | length X", "w | width X"],
-    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (UNROLL, VEC)))],
-    law="""A copy of a matrix in squares: each is copied column by column to a memory, and from there row by row. So
-    both sides meet neighbours in memory where X is read along its columns and written along its rows.""",
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (VEC, UNROLL), (UNROLL, VEC)))],
+    law="""A copy of a matrix in squares, one below the other: each is copied to a memory, all its columns side by side,
+    and from there row by row. So both sides meet neighbours in memory where X is read along its columns and written
+    along its rows; and the next square reads on where the last one ended, which processors look ahead for.""",
 )
 
 copy_tiles_across = rule(
     "copy-tiles-across",
     f"X -> T ({_TILES.format('(T X)')})",
-    parameters="level w memory levels",
+    parameters="level w memory across levels",
     when=["w | length X", "w | width X"],
-    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (UNROLL, VEC)))],
+    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (VEC, UNROLL), (UNROLL, VEC)))],
     law="copy-tiles where X is read along its rows and written along its columns.",
 )
+
+
+@code_rule(
+    "copy-merged",
+    "X -> map (split n) (map join X)",
+    kinds=" ".join(PATTERNS),
+    parameters="place",
+    when=["place >= 1", "dimension place of X holds arrays of arrays"],
+    examples=[Example("λ (A : 2.4.6.f32). reorder reverse A", (1,))],
+    law="A copy of rows is a copy of what they hold, row after row, in each element of the dimensions before.",
+)
+def copy_merged(term: Term, context: Context, place: int) -> Term | None:
+    """The notation would need one rule for each number of dimensions before the pair. (Without any, `split n (join X)`
+    is X.)"""
+    del context
+    if place < 1:
+        return None
+    inner: Type = term.type
+    for _ in range(place):
+        inner = inner.element if isinstance(inner, Array) else inner
+    if not (isinstance(inner, Array) and isinstance(inner.element, Array)):
+        return None
+    size = inner.element.size
+
+    def below(f: Callable[[Term], Term], xs: Term, depth: int) -> Term:
+        return f(xs) if depth == 0 else map_(lambda x: below(f, x, depth - 1), xs)
+
+    return below(partial(split, size), below(join, term, place), place)
+
 
 fuse_named = rule(
     "fuse-named",

@@ -325,25 +325,43 @@ class StatementEmitter(Emitter):
         return stores
 
     def _store_interleaved(self, stores: list[ir.Store]) -> None:
-        """One contiguous store of all that neighbouring stores write."""
+        """Contiguous stores, a vector each, of all that neighbouring stores write."""
         assert self.lane is not None
         buffer = stores[0].buffer
         parts = [self.value(s.value, buffer.scalar)[0].splat(self.width) for s in stores]
-        whole = self._interleave([to_memory(part, buffer.scalar) for part in parts])
+        vectors = self._interleave([to_memory(part, buffer.scalar) for part in parts])
         access = self.access(buffer, stores[0].index)
         first = access.index - self.lane.expr * len(stores)
         address, align = self.address(access, first), self.alignment(access, first)
-        self.line(f"store {whole.typed}, {address.typed}, align {align}")
+        size = bytes_of_kind(vectors[0].kind)
+        for vector in vectors:
+            past = ""
+            if buffer in self.streamed and _whole_lines(vector, align):
+                past, self.streams = ", !nontemporal !0", True
+            self.line(f"store {vector.typed}, {address.typed}, align {align}{past}")
+            step = vector.lanes * size
+            text = self.emit(f"getelementptr inbounds i8, {address.typed}, i64 {step}")
+            address, align = Value(self, "ptr", 0, text), min(align, step & -step)
 
-    def _interleave(self, values: list[Value]) -> Value:
-        """The first lane of all, then the second of all, ..: by halves, the even ones and the odd ones."""
+    def _interleave(self, values: list[Value]) -> list[Value]:
+        """The first lane of all, then the second of all, ..: by halves, the even ones and the odd ones.
+
+        In vectors as wide as the values where their lanes can be halved: so each step is an instruction on registers.
+        """
         if len(values) == 1:
-            return values[0]
-        even, odd = self._interleave(values[::2]), self._interleave(values[1::2])
+            return values
+        pairs = zip(self._interleave(values[::2]), self._interleave(values[1::2]), strict=True)
+        return [part for even, odd in pairs for part in self._zipped(even, odd)]
+
+    def _zipped(self, even: Value, odd: Value) -> list[Value]:
         n = even.lanes
-        order = ", ".join(f"i32 {i}, i32 {n + i}" for i in range(n))
-        text = self.emit(f"shufflevector {even.typed}, {odd.typed}, <{2 * n} x i32> <{order}>")
-        return Value(self, even.kind, 2 * n, text)
+        order = [f"i32 {i + n * second}" for i in range(n) for second in (0, 1)]
+        parts = []
+        for chosen in (order[:n], order[n:]) if n % 2 == 0 else (order,):
+            mask = f"<{len(chosen)} x i32> <{', '.join(chosen)}>"
+            text = self.emit(f"shufflevector {even.typed}, {odd.typed}, {mask}")
+            parts.append(Value(self, even.kind, len(chosen), text))
+        return parts
 
     def _scatter(self, access: Access, values: Parts, mask: Value | None) -> None:
         w = self.width
