@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
+from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
 from lithify.lowering import rearrangement, row_blocks, stages
 from lithify.lowering.facts import (
     body_work,
+    bytes_of,
+    core_cache,
     element_of,
     has_lanes,
     has_start,
@@ -36,7 +39,14 @@ from lithify.rules.lowering import (
 )
 from lithify.rules.memory import materialise, set_memory
 from lithify.rules.parallel import map_level
-from lithify.rules.reduction import partial_reduce, reduce_lanes, reduce_range, scan_of_sums, scan_of_sums_rest
+from lithify.rules.reduction import (
+    partial_reduce,
+    reduce_lanes,
+    reduce_range,
+    scan_lanes,
+    scan_of_sums,
+    scan_of_sums_rest,
+)
 from lithify.rules.stencil import reduce_window_rows
 
 # Below this many operations starting the threads costs more than it brings.
@@ -47,6 +57,8 @@ PIECES = 8
 ANY_PIECE = 4_096
 # Vectors that a reduction accumulates into at the same time: additions take about four cycles, two start in one.
 ACCUMULATORS = 8
+# The share of a core's own cache for a piece that is scanned: it is read again after its blocks have been added up.
+SCANNED_SHARE = 1 / 4
 # Elements along a side of a tile that is copied through registers.
 WIDEST_TILE = 16
 # What a loop body may keep in private memory; more goes to memory of the thread.
@@ -210,11 +222,27 @@ class CpuStrategist(DeviceStrategist):
                 return Choice(path, self._independent_sums(r))
         if r.kind == "reduce" and nest[-2:] == (UNROLL, VEC) and r.args[2].kind == "join" and has_start(r):
             return Choice(path, reduce_window_rows)
-        long = not nest and n * body_work(r) >= PARALLEL_WORK
-        if r.kind == "scan" and long and is_constant(r.args[2]) and is_scalar(element_of(r)) and has_start(r):
-            piece = n // (self.model.cores * PIECES)
-            return Choice(path, scan_of_sums_rest(piece) if n % piece else scan_of_sums(piece))
-        return self.in_order(r, path, nest)
+        scan = self._scan(r, nest) if r.kind == "scan" and VEC not in nest else None
+        return self.in_order(r, path, nest) if scan is None else Choice(path, scan)
+
+    def _scan(self, r: Term, nest: Nest) -> Strategy | None:
+        """Pieces that the threads share and that stay in a core's cache between their sums and their scan; in these,
+        squares of as many blocks as lanes, scanned side by side. None for what has no such algebra, or is short."""
+        n, lanes = length_of(r.args[2]), min(self._lanes(r), WIDEST_TILE)
+        if not (is_constant(r.args[2]) and isinstance(element_of(r), Scalar) and has_start(r)):
+            return None
+        square = lanes * lanes
+        if n == square and lanes > 1:
+            return scan_lanes(lanes, self.memory_for(r.type, (*nest, SEQ)), (VEC, UNROLL))
+        memory, piece = self.memory_for(r.type, nest), square
+        if not nest and n * body_work(r) >= PARALLEL_WORK:
+            shares = self.model.cores * PIECES
+            most = int(core_cache(self.model) * SCANNED_SHARE) // bytes_of(element_of(r))
+            pieces = shares * -(-n // (shares * most))
+            memory, piece = HEAP, n // pieces // square * square or n // pieces
+        if n < 2 * piece or piece < 2:
+            return None
+        return scan_of_sums_rest(piece, memory) if n % piece else scan_of_sums(piece, memory)
 
     def _sums_in_lanes(self, r: Term) -> bool:
         """Is memory contiguous along the reduction, and may its order change?"""

@@ -127,6 +127,11 @@ def bytes_of(type_: Type) -> int:
     return type_.bytes if isinstance(type_, Scalar) else 4
 
 
+def core_cache(model: DeviceModel) -> int:
+    """Bytes of the second cache, which each core of a CPU has to itself."""
+    return next((c.bytes for c in model.caches if c.level == 2), 1 << 18)
+
+
 def fits_locally(model: DeviceModel, type_: Type, memory: Memory) -> bool:
     """Does a value of the type take at most half of the local memory, if that is where it goes?"""
     room = model.memory("local").bytes if memory.name == "local" else None

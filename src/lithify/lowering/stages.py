@@ -19,7 +19,7 @@ from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Tuple, Type, shape_of
-from lithify.lowering.facts import body_work, element_of, is_flat
+from lithify.lowering.facts import body_work, core_cache, element_of, is_flat
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Path, has_loops, is_scalar, subterm
 from lithify.lowering.work import count, elements, is_constant, length_of
@@ -143,7 +143,7 @@ def _rows_of_a_tile(m: Term, overlap: int, inner: Term, model: DeviceModel) -> i
 
 def _room(model: DeviceModel) -> int:
     """Bytes for a tile's rows: a share of a core's second cache, within local memory where that is what a group has."""
-    room = int(next((c.bytes for c in model.caches if c.level == 2), 1 << 18) * _CACHE_SHARE)
+    room = int(core_cache(model) * _CACHE_SHARE)
     local = model.memory("local").bytes if model.has_memory("local") else None
     return room if local is None else min(room, local)
 

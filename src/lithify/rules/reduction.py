@@ -7,7 +7,7 @@ no declared algebra.
 from __future__ import annotations
 
 from lithify.lang.index_functions import reverse
-from lithify.lang.levels import HEAP, SEQ
+from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC
 from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import Strategy, try_
 
@@ -199,6 +199,22 @@ scan_of_sums_rest = rule(
     when=["n >= 1", "n <= length xs", "associative f", "neutral e f"],
     examples=[Example("λ (xs : 7.f32). scan (+) 0 xs", (3,))],
     law="scan-of-sums for any length: what whole blocks leave over goes on from the last sum.",
+)
+
+scan_lanes = rule(
+    "scan-lanes",
+    """scan@k f z xs
+       -> let C = to[memory] (copy[across] (T (split n xs))) in
+          let S = to[memory] (scan[unroll, out]@k.step (λa v. map[vec]@k.lane (λp. f p.0 p.1) (zip a v))
+                                                       (replicate (length xs // n) e) C) in
+          let sums = to[memory] (scan@k.sums f z (nth (n - 1) S)) in
+          join (map[vec]@k.lane (λp. map[unroll]@k.step (λx. f p.0 x) p.1)
+                                (zip (take (length xs // n) (concat (singleton z) sums)) (T S)))""",
+    parameters="n memory across",
+    when=["n | length xs", "n >= 1", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (2, PRIVATE, (VEC, UNROLL)))],
+    law="""scan-blocked with the blocks side by side, one a lane: they are turned so that lanes are neighbours, scanned
+    at the same time, and what came before a block is added to all of it.""",
 )
 
 scan_blocked = rule(
