@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
@@ -154,3 +155,13 @@ def test_scans_of_special_values() -> None:
     x = np.array([1, INF, 2, -INF, 3], f32)
     np.testing.assert_array_equal(lf.library("layout")["inclusiveScan"](x), [1, INF, INF, NAN, NAN])
     np.testing.assert_array_equal(lf.library("layout")["exclusiveScan"](x), [0, 1, INF, INF, NAN])
+
+
+@pytest.mark.parametrize("n", [1_001, 100_003])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_the_norm_of_many_narrow_numbers(dtype: Any, n: int) -> None:
+    """The sum of squares is above the largest f16, and its last bits are below the precision of both types."""
+    x = np.random.default_rng(n).uniform(-30, 30, n).astype(dtype)
+    found = lf.library("blas")["nrm2F32"](x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.norm(x.astype(np.float64)), rtol=1e-6)
