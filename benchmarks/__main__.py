@@ -1,4 +1,4 @@
-"""Run benchmarks:  python -m benchmarks [NAME ...] [--quick] [--device NAME]
+"""Run benchmarks:  python -m benchmarks [NAME ...] [--quick] [--device NAME] [--program NAME]
 
 Without names, all of them, one process each, so that no benchmark inherits another's threads and caches. Exit
 status: the number of benchmarks that failed.
@@ -34,12 +34,18 @@ def main() -> int:
     parser.add_argument(
         "--device", action="append", metavar="NAME", help="cpu, opencl:0, ..: for benchmarks of several devices"
     )
+    parser.add_argument(
+        "--program", action="append", metavar="NAME", help="rows of cpu_programs, which are not recorded"
+    )
     options = parser.parse_args()
+    if options.program and options.names != ["cpu_programs"]:
+        parser.error("--program is for cpu_programs alone")
     unknown = set(options.names) - set(known)
     if unknown:
         parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if len(options.names) == 1:
         harness.ONLY[:] = options.device or []
+        harness.PROGRAMS[:] = options.program or []
         importlib.import_module(f"benchmarks.{options.names[0]}").main(options.quick)
         return 0
     failures = 0

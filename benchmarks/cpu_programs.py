@@ -1,8 +1,9 @@
 """Every program that lithify ships, on the CPU: time, share of the machine's streaming bandwidth, ratio to others.
 
 A program, its competitors and the machine's own streams run side by side, round by round. The bound of a program is
-what it reads and writes at least, at the best rate that a read (programs that reduce) or a copy (the others) reached
-beside it: lithify's own copy and sum, and `benchmarks.stream`'s loops.
+what it reads and writes at least, at the best rate that a stream with the same mix of both reached beside it: a read
+for programs that reduce, a triad where two are read for one that is written, else a copy (memory gives fewer bytes a
+second to reads alone). The streams are lithify's own sum, axpy and scal, and `benchmarks.stream`'s loops.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.harness import (
+    PROGRAMS,
     Row,
     Timing,
     compare,
@@ -24,7 +26,7 @@ from benchmarks.harness import (
     table,
     usable_cores,
 )
-from benchmarks.stream import aligned, jobs
+from benchmarks.stream import BYTES, aligned, jobs
 
 _STREAM_ELEMENTS = 1 << 24
 # Seconds between two that are compared: OpenMP's threads go on waiting in a loop for about so long.
@@ -40,7 +42,7 @@ class Streams:
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(usable_cores())
         pools = [ThreadPoolExecutor(1, initializer=_stay_on, initargs=(core,)) for core in cores]
         arrays = [aligned(elements) for _ in range(3)]
-        a, b, _ = arrays
+        a, b, c = arrays
         blas = lf.library("blas")
 
         def by_all(parts: list[Callable[[], None]]) -> None:
@@ -53,18 +55,26 @@ class Streams:
             return {by: partial(by_all, found[by]) for by in found if by.startswith("LLVM")}
 
         self.elements = elements
-        self.reads: dict[str, Callable[[], object]] = loops("read") | {"lithify": lambda: blas["sum"](b)}
-        self.copies: dict[str, Callable[[], object]] = loops("copy") | {"lithify": lambda: blas["scal"](1.0, b, out=a)}
+        own: dict[str, Callable[[], object]] = {
+            "read": lambda: blas["sum"](b),
+            "copy": lambda: blas["scal"](1.0, b, out=a),
+            "triad": lambda: blas["axpy"](3.0, b, c, out=a),
+        }
+        self.kinds = {kind: loops(kind) | {"lithify": run} for kind, run in own.items()}
 
-    def beside(self, reduces: bool) -> dict[str, Callable[[], object]]:
-        """The streams for a program that reduces, or for one that writes as many elements as it reads."""
-        chosen = self.reads if reduces else self.copies
-        return {f"stream {name}": run for name, run in chosen.items()}
+    def beside(self, kind: str) -> dict[str, Callable[[], object]]:
+        """The streams of a kind."""
+        return {f"stream {name}": run for name, run in self.kinds[kind].items()}
 
-    def rate(self, timings: dict[str, Timing], reduces: bool) -> float:
+    def rate(self, timings: dict[str, Timing], kind: str) -> float:
         """The best rate of those streams, in bytes a second."""
-        moved = self.elements * (4 if reduces else 8)
+        moved = self.elements * BYTES[kind]
         return max(t.per_second(moved) for name, t in timings.items() if name.startswith("stream "))
+
+
+def stream_of(reads: int, writes: int) -> str:
+    """The kind of stream whose mix of reads and writes is nearest."""
+    return "read" if reads > 2 * writes else "triad" if 2 * reads > 3 * writes else "copy"
 
 
 def _stay_on(core: int) -> None:
@@ -78,12 +88,12 @@ def measure(case: Any, streams: Streams, rounds: int) -> Row:
 
     program = lf.library(case.text)[case.program]
     out = program(*case.arguments) if case.result else None
-    reduces = case.reads > 2 * case.writes
-    runs = {"lithify": partial(program, *case.arguments, out=out)} | case.others | streams.beside(reduces)
+    kind = stream_of(case.reads, case.writes)
+    runs = {"lithify": partial(program, *case.arguments, out=out)} | case.others | streams.beside(kind)
     timings = compare(runs, rounds=rounds, rest=REST)
     ours = timings["lithify"]
     moved = 4 * (case.reads + case.writes)
-    rate = streams.rate(timings, reduces)
+    rate = streams.rate(timings, kind)
     ratios = {name: ratio(ours, timings[name]) for name in case.others}
     best = min(ratios, key=ratios.__getitem__, default=None)
     row: dict[str, Any] = {"program": case.program, "size": case.size, "ms": round(ours.median * 1e3, 4)}
@@ -99,12 +109,12 @@ def measure(case: Any, streams: Streams, rounds: int) -> Row:
 
 def main(quick: bool) -> None:
     own_kernels_of_openblas()
-    rows = run(quick)
+    rows = run(quick, set(PROGRAMS) or None)
     print(table(rows))
-    if not quick:
+    if not quick and not PROGRAMS:
         note = (
             "float32, results into out= (an array that lithify made); rates count what is read and written at least; "
-            "a share is of the best stream beside it."
+            "a share is of the best stream beside it with such a mix of both."
         )
         record("cpu_programs", rows, device=cpu_name(), note=note)
 

@@ -26,6 +26,8 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 # The devices that `--device` names; none for all that a benchmark measures.
 ONLY: list[str] = []
+# The programs that `--program` names; none for all. What is measured of some programs only is not recorded.
+PROGRAMS: list[str] = []
 
 Value = str | int | float | bool | None
 Row = Mapping[str, Value]

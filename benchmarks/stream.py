@@ -95,6 +95,7 @@ def _module() -> str:
         "copy": ([], [*_vectors("b", "b"), *_stores("%b{k}")], []),
         "copy_past": ([], [*_vectors("b", "b"), *_stores("%b{k}", ", !nontemporal !0")], []),
         "triad": ([], [*triad, *_stores("%r{k}")], []),
+        "triad_past": ([], [*triad, *_stores("%r{k}", ", !nontemporal !0")], []),
     }
     declaration, function = _FUNCTION.strip().split("\n\n", 1)
     texts = [declaration]
@@ -117,7 +118,7 @@ def _engine() -> Any:
 
 
 def llvm_loop(name: str) -> Callable[..., None]:
-    """The compiled loop `read`, `copy` or `triad` as a function of three addresses, from and to.
+    """A compiled loop (read, copy, triad, copy_past, triad_past) as a function of three addresses, from and to.
 
     A call releases the interpreter's lock.
     """
@@ -188,11 +189,11 @@ def bandwidths(elements: int = ELEMENTS, *, rounds: int = 9) -> list[dict[str, A
 
 
 def jobs(kind: str, arrays: list[Any], threads: int) -> dict[str, list[Callable[[], None]]]:
-    """The calls that the threads make, one each, over parts of equal length; copies also past the caches."""
+    """The calls that the threads make, one each, over parts of equal length; what writes also past the caches."""
     a, b, c = arrays
     blocks = len(a) // _BLOCK
     ranges = list(itertools.pairwise(blocks * t // threads * _BLOCK for t in range(threads + 1)))
-    loops = {"LLVM": llvm_loop(kind)} | ({"LLVM past the caches": llvm_loop("copy_past")} if kind == "copy" else {})
+    loops = {"LLVM": llvm_loop(kind)} | ({"LLVM past the caches": llvm_loop(f"{kind}_past")} if kind != "read" else {})
     # a reader leaves its sum in `a`, each thread in a cache line of its own
     places = [a.ctypes.data + (64 * t if kind == "read" else 0) for t in range(threads)]
     compiled: dict[str, list[Callable[[], None]]] = {
