@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,14 @@ def test_orders_of_four_dimensions(name: str, order: tuple[int, ...], shape: tup
     out = np.full(tuple(shape[k] for k in order), np.nan, np.float32)
     lf.library("layout")[name](x, out=out)
     np.testing.assert_array_equal(out, x.transpose(order))
+
+
+def test_few_images_behind_opencl(opencl_devices: tuple[Any, ...]) -> None:
+    """Groups stand outside of all loops, however short the outermost is."""
+    x = np.random.default_rng(0).random((2, 64, 7, 7), dtype=np.float32)
+    for number in range(len(opencl_devices)):
+        found = lf.library("layout")["channelsLast"].on(f"opencl:{number}")(x)
+        np.testing.assert_array_equal(found, x.transpose(0, 2, 3, 1))
 
 
 def test_dimensions_that_follow_one_another_are_one() -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from lithify.lang.build import map_
 from lithify.lang.errors import LithifyError
-from lithify.lang.levels import PRIVATE, SEQ, UNROLL, VEC, Level
+from lithify.lang.levels import PRIVATE, SEQ, UNROLL, VEC, Level, LevelKind
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Type
 from lithify.lowering.access import accesses
@@ -103,8 +103,9 @@ def _loops(dimensions: list[Dimension], plane: tuple[Dimension, Dimension], widt
     if not others:
         return tiled_copy(dimensions[0].length, dimensions[1].length, dimensions[0] is plane[0], width, level)
     place = max((k for k in others if k < len(COPIES)), key=lambda k: dimensions[k].length)
-    # threads share the loop with the most iterations
-    own, rest = (level, SEQ) if dimensions[place].length >= plane[1].length // width else (SEQ, level)
+    # threads share the loop with the most iterations; groups stand outside of all loops
+    longest = dimensions[place].length >= plane[1].length // width
+    own, rest = (level, SEQ) if longest or level.kind is not LevelKind.THREADS else (SEQ, level)
     below = _loops(dimensions[:place] + dimensions[place + 1 :], plane, width, rest)
     loop, body = COPIES[place]
     return loop(own) >> at(body, below)
