@@ -108,3 +108,13 @@ def test_results_are_the_same_up_to_the_end_of_the_array(n: int) -> None:
     program = kernels("λ xs ys . map (λ (x, y) . x + y) (zip xs ys)", x, y)
     assert "@llvm.prefetch" in CpuTarget().source(program)
     np.testing.assert_array_equal(CpuTarget(threads=2).compile(program)(x, y), x + y)
+
+
+def test_a_panel_of_ones_own_is_asked_for_some_iterations_ahead() -> None:
+    a, b = random(96 * 512).reshape(96, 512), random(512 * 1024).reshape(512, 1024)
+    product = parse("f a b = map (λ row . map (λ col . reduce (+) 0 (map (*) (zip row col))) (transpose b)) a")["f"]
+    tile = "mPerBlock=96,nPerBlock=64,kPerBlock=512,mPerThread=6,nPerThread=64"
+    packed = product.tuned_by(f"outer=n,parallel=outer,{tile},packA=none,packB=thread,instruction=none")
+    found = [p for p in prefetches(packed.kernels(a, b)) if p.buffer.role in prefetch.OWN_ROLES]
+    assert {(p.ahead, p.locality) for p in found} == {(prefetch._ITERATIONS_AHEAD * 64 * 4, 3)}
+    np.testing.assert_allclose(packed(a, b), a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)

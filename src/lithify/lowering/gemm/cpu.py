@@ -33,7 +33,8 @@ from lithify.lowering.gemm.register import (
 from lithify.lowering.tuning import Parameters
 from lithify.lowering.work import length_of
 from lithify.machine import DeviceModel
-from lithify.rewrite import Derivation, Strategy, at, repeat, seq, topdown, try_
+from lithify.rewrite import Derivation, at, repeat, seq, topdown, try_
+from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import flatten, let_atom
 from lithify.rules.layout import layout_out
 from lithify.rules.memory import hoist, hoist_expanded
@@ -98,7 +99,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     derivation.apply(accumulated(blocks.reduction, row, column, OUT if in_result else PRIVATE, VEC))
     for depth, loop in enumerate([*blocks.around, *blocks.tiles]):
         derivation.apply(at(loop, map_level(SEQ if depth else place.level)))
-    derivation.apply(repeat(_legal_lanes(model)))
+    _legal_lanes(derivation, model)
 
 
 def _stores_rows(program: Term, product: Product) -> bool:
@@ -188,15 +189,24 @@ def _pack(
         _move_out(derivation, memory, place, [*blocks.around, *blocks.tiles] if on_heap else blocks.within)
 
 
-def _legal_lanes(model: DeviceModel) -> Strategy:
-    """Vectors that the machine's code cannot be written with as several side by side."""
-    most = model.vector_lanes
+def _legal_lanes(derivation: Derivation, model: DeviceModel) -> None:
+    """Vectors that the machine's code cannot be written with, or is slow with, as several side by side.
 
-    def too_long(t: Term) -> bool:
-        return t.kind == "map" and t["level"] == VEC and length_of(t) > most
+    LLVM takes a vector whose length is no power of two through memory, element by element.
+    """
+    lengths = {length_of(t) for t in subterms(derivation.term) if t.kind == "map" and t["level"] == VEC}
+    for length in sorted(lengths):
+        legal = min(model.vector_lanes, length & -length)
+        if length > legal:
+            derivation.apply(repeat(at(_vector_of(length), split_lanes(legal))))
 
-    too_long.__name__ = f"more than {most} lanes"
-    return at(too_long, split_lanes(most))
+
+def _vector_of(length: int) -> Predicate:
+    def is_one(t: Term) -> bool:
+        return t.kind == "map" and t["level"] == VEC and length_of(t) == length
+
+    is_one.__name__ = f"vectors of {length} lanes"
+    return is_one
 
 
 def _move_out(derivation: Derivation, memory: Memory, place: _Place, loops: list[str]) -> None:

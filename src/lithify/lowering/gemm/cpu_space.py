@@ -10,23 +10,25 @@ from lithify.lowering.tuning import Parameters, Problem, Space, Value
 from lithify.machine import DeviceModel, InstructionRow
 from lithify.machine import instruction as instruction_of
 
-# Vectors side by side in a register tile: a power of two, so that they are one loop over lanes.
-_VECTORS = (1, 2, 4)
+# Vectors side by side in a register tile.
+_VECTORS = (1, 2, 3, 4)
 # Rows of a register tile that are tried.
-_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28)
 # And where tile registers hold the results: there are eight, half of them for what is multiplied.
 _ROWS_OF_TILES = (16, 32, 64)
 _TILES_OF_RESULTS = 4
 # How long it takes to load a tile from the second cache, in instructions: measured on Sapphire Rapids, where they take
 # 16 cycles.
 _LOAD = 1.4
-# Terms of the sum that a block adds up where nothing was measured; fewer where the elements of the left operand that
-# the terms take lie pages apart: they share a few lines of the first cache.
-_SUM, _SUM_OF_ONE_SET, _PAGE = 1024, 256, 4096
+# How many packed panels the second cache could hold, where nothing was measured; fewer terms behind OpenCL where the
+# elements of the left operand that they take lie pages apart: they share a few lines of the first cache.
+_PANELS, _SUM_OF_ONE_SET, _PAGE = 4, 256, 4096
+# Terms of the sum, and panels, for which a thread packs both operands.
+_TERMS_OF_BOTH, _PANELS_OF_BOTH = 512, 8
 # Rows of the left operand that are read again and again while a block of a sum is added up.
 _ROWS_OF_BLOCK = 1100
-# Rows of the right operand that are read side by side for one row of the left one.
-_ROWS_AT_ONCE = 8
+# Of few rows: how many times a block's sums fit the second cache, and the rows of the right operand read at a time.
+_SUMS, _ROWS_AT_ONCE = 8, 32
 # Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
 # so many tiles of columns on, the left operand is read often.
 _SMALL, _OFTEN = 1 << 26, 8
@@ -70,14 +72,14 @@ class _Machine:
 def pays(problem: Problem, model: DeviceModel) -> bool:
     """Is the problem more than a matrix times a vector?
 
-    One row times a matrix that no cache holds is for this family too: a few rows of the matrix at a time are read as
-    they lie in memory. Others are what the default lowering does best.
+    One row times a matrix that the second cache does not hold is for this family too: some rows of the matrix at a time
+    are read as they lie in memory. Others are what the default lowering does best.
     """
     m, n, k = (problem.sizes[d] for d in "mnk")
     if min(m, n) > 1:
         return True
-    held = max((c.bytes for c in model.caches), default=0)
     alike = len(set(problem.scalars.values())) == 1
+    held = _Machine.of(problem, model).second_cache
     return m == 1 < n and alike and _along_rows(problem, "B") and n * k * SCALARS[problem.scalars["b"]].bytes > held
 
 
@@ -250,13 +252,20 @@ def _along_rows(problem: Problem, operand: str) -> bool:
 
 
 def _read_once(problem: Problem, rows: int, columns: int, machine: _Machine) -> _Blocks:
-    """Blocks of the sum, so that the right operand is read along its rows, as it lies in memory."""
+    """The right operand is read along its rows, far at a time where they lie as a tile takes them.
+
+    The sums of a block stay in the second cache meanwhile, beside what is read. Where the operand lies across, one
+    panel at a time is packed, of as many terms as stay there.
+    """
     m, n, k = (problem.sizes[d] for d in "mnk")
-    straight = _along_rows(problem, "B")
-    if m == 1:
-        return _Blocks("n", 1, _share(n, columns, machine.threads, n), _even(k, _ROWS_AT_ONCE), "none", "none")
-    n_block = _share(n, columns, 4 * machine.threads, n)
-    return _Blocks("n", _up(m, rows), n_block, _even(k, 128), "none", "none" if straight else "thread")
+    element = SCALARS[problem.scalars["acc"]].bytes
+    if not _along_rows(problem, "B"):
+        return _Blocks(
+            "n", _up(m, rows), columns, _even(k, machine.second_cache // (2 * columns * element)), "none", "thread"
+        )
+    held = machine.second_cache // _SUMS // (m * element)
+    n_block = _share(n, columns, machine.threads, max(columns, held))
+    return _Blocks("n", _up(m, rows), n_block, _even(k, _ROWS_AT_ONCE), "none", "none")
 
 
 def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *, wide: bool) -> _Blocks:
@@ -267,25 +276,46 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
     m, n, k = (problem.sizes[d] for d in "mnk")
     element, half = SCALARS[problem.scalars["acc"]].bytes, machine.second_cache // 2
     pieces = 4 * machine.threads
+    panel = machine.second_cache // _PANELS
     if n * k * element <= half and _along_rows(problem, "B"):
         if wide and m < pieces * rows:
             return _Blocks("n", _up(m, rows), _share(n, columns, pieces, n), k, "none", "none")
-        return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
-    in_one_set = _along_rows(problem, "A") and m * element % _PAGE == 0
-    most_terms = _SUM_OF_ONE_SET if in_one_set else _SUM
-    k_block = k if 2 * k <= 3 * most_terms else _even(k, most_terms)
+        if n * k * element <= panel or not wide:
+            return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
+    most_terms = max(1, panel // (columns * element))
     if machine.own_bytes is not None:
-        k_block = min(k_block, max(1, half // (columns * element)))
-    if wide:
-        most = max(columns * (4 if machine.own_bytes is None else 1), half // (k_block * element))
-        kept = _ROWS_OF_BLOCK if machine.own_bytes is None else max(rows, half // (2 * most * element))
-        m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, kept)
+        in_one_set = _along_rows(problem, "A") and m * element % _PAGE == 0
+        most_terms = min(most_terms, _SUM_OF_ONE_SET if in_one_set else most_terms, max(1, half // (columns * element)))
+    k_block = k if 2 * k <= 3 * most_terms else _even(k, most_terms)
+    if wide and machine.own_bytes is None:
+        if _along_rows(problem, "A"):
+            return _both(problem, rows, columns, machine, k * columns * element <= half)
+        m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, _ROWS_OF_BLOCK)
+        most = max(columns, panel // (k_block * element))
         return _Blocks("n", m_block, _share(n, columns, pieces, most), k_block, "none", "thread")
-    m_block = _share(m, rows, pieces, m)
-    if _along_rows(problem, "B"):
+    if wide:
+        most = max(columns, half // (k_block * element))
+        m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, max(rows, half // (2 * most * element)))
+        return _Blocks("n", m_block, _share(n, columns, pieces, most), k_block, "none", "thread")
+    if _along_rows(problem, "B"):  # a block of the sum is read from memory once for each block of rows
+        m_block = _share(m, rows, pieces, m) if k_block == k else _share(m, rows, machine.threads, _ROWS_OF_BLOCK)
         return _Blocks("m", m_block, _up(n, columns), k_block, "none", "none")
+    m_block = _share(m, rows, pieces, m)
     pack_b = "heap" if problem.sizes["g"] == 1 else "thread"
     return _Blocks("m", m_block, _up(n, columns), k, "none", pack_b)
+
+
+def _both(problem: Problem, rows: int, columns: int, machine: _Machine, whole: bool) -> _Blocks:
+    """Both operands packed: the left one lies across, and each of a tile's terms would be in a page of its own.
+
+    `whole`: the whole sum at once, the left operand packed once, by all threads.
+    """
+    m, n, k = (problem.sizes[d] for d in "mnk")
+    if whole and problem.sizes["g"] == 1:
+        most = max(columns, machine.second_cache // _PANELS // (k * SCALARS[problem.scalars["acc"]].bytes))
+        return _Blocks("n", _up(m, rows), _share(n, columns, 4 * machine.threads, most), k, "heap", "thread")
+    n_block = _share(n, columns, machine.threads, _PANELS_OF_BOTH * columns)
+    return _Blocks("n", _share(m, rows, 1, _ROWS_OF_BLOCK), n_block, _even(k, _TERMS_OF_BOTH), "thread", "thread")
 
 
 def _packed(

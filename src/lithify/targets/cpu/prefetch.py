@@ -1,13 +1,15 @@
 """What loops through large arrays ask memory for ahead of time.
 
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
-track where a stencil walks through many rows at the same time. Three kinds of stream are helped:
+track where a stencil walks through many rows at the same time. Four kinds of stream are helped:
 
 * an array that is larger than the caches and read once: its lines are asked for far ahead, and need not stay in a
   cache, as nothing will read them again (into which caches they go is up to the processor: see `policy`);
 * an array that is larger than the caches and read row by row, each row by several loops: each of them asks for its
   share of the next row, into the core's own cache, so that memory is not idle while rows come from there;
-* an array of which one loop reads several rows: the next lines of each row are asked for, to stay.
+* an array of which one loop reads several rows: the next lines of each row are asked for, to stay;
+* a panel of our own that is larger than the first cache, read again and again: lines of some iterations later are asked
+  for, so that what the second cache gives does not hold up the arithmetic.
 
 An address beyond the end of an array does no harm: such a request is dropped.
 """
@@ -36,6 +38,10 @@ _OWN_CACHES = 2
 _ROWS_SHARE = 1 / 4
 # Arrays of which several rows are read, from this size on: a few times what is nearest to a core.
 _LEAST_OF_ROWS = 4 << 20
+# Of panels from this size on: most of a first cache. Measured on Sapphire Rapids: 4 and 8 gain up to 9 % of a product's
+# rate, 16 less.
+_LEAST_OF_PANEL = 32 << 10
+_ITERATIONS_AHEAD = 8
 # Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
 _LEAST_ITERATIONS = 16
 _LONGEST_STEP = 1_024
@@ -54,6 +60,8 @@ class Prefetch:
     locality: int
 
 
+# Memory of the call's own.
+OWN_ROLES = frozenset({"temporary", "scratch"})
 # The prefetches of each loop, by its identity.
 Plan = Mapping[int, tuple[Prefetch, ...]]
 
@@ -65,6 +73,7 @@ class _Stream:
     buffer: ir.Buffer
     index: Expr
     step: int
+    iterations: int  # 0 where their number is not known before the call
     once: bool  # no loop around reads the same elements again
     row: Expr  # the first element of the first iteration
     next_row: int  # the elements until the row of the next iteration of the loop around; 0 where that is none
@@ -94,9 +103,12 @@ def plan(kernel: ir.Kernel) -> Plan:
         rows = Counter(stream.buffer for stream in site.streams)
         lines: list[Prefetch] = []
         for stream in site.streams:
-            size = _bytes(stream.buffer)
+            size, each = _bytes(stream.buffer), stream.buffer.scalar.bytes * stream.step
             others = readers[stream.buffer, id(site.outermost)]
-            if rows[stream.buffer] > 1 and size >= _LEAST_OF_ROWS:
+            again = stream.buffer.role in OWN_ROLES and not stream.once
+            if again and each * stream.iterations >= _LEAST_OF_PANEL:
+                lines += _lines(stream, _ITERATIONS_AHEAD * each, _ALL_CACHES)
+            elif rows[stream.buffer] > 1 and size >= _LEAST_OF_ROWS:
                 lines += _lines(stream, _NEAR, _ALL_CACHES) if _is_long(site.loop) else ()
             elif size < policy.STREAMED_BYTES or not (stream.once and stream.long):
                 continue
@@ -193,7 +205,7 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Iterator[_Stream]:
     met: set[tuple[ir.Buffer, Expr]] = set()
     for load, lane in _vector_loads(loop.body, None):
         buffer = load.buffer
-        if buffer.role not in SHARED_ROLES or buffer.scalar.is_complex:
+        if buffer.role not in SHARED_ROLES | OWN_ROLES or buffer.scalar.is_complex:
             continue
         position = buffer.position(load.index)
         step = position.coefficient(loop.variable)
@@ -209,10 +221,11 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Iterator[_Stream]:
         if (buffer, first) not in met:
             met.add((buffer, first))
             row = first - loop.variable.expr * step
+            iterations = loop.extent.constant or 0
             next_row = row.coefficient(around[-1].variable) if around else 0
-            goes_on = loop.extent.constant is not None and next_row == step * loop.extent.constant
+            goes_on = iterations > 0 and next_row == step * iterations
             once, long = moving <= base.variables(), goes_on or _is_long(loop)
-            yield _Stream(buffer, first, step, once, row, next_row or 0, long)
+            yield _Stream(buffer, first, step, iterations, once, row, next_row or 0, long)
 
 
 def _vector_loads(block: ir.Block, lane: Variable | None) -> Iterator[tuple[ir.Load, Variable]]:
