@@ -214,7 +214,7 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
     else:
         rows, columns = _register_tile(sizes["m"], sizes["n"], sizes["k"], machine, widest=once)
     by_batch = sizes["g"] >= 2 * machine.threads
-    wide = not by_batch and sizes["n"] >= 2 * machine.threads * columns
+    wide = by_batch or sizes["n"] >= 2 * machine.threads * columns
     if pack_a or pack_b:
         blocks = _packed(problem, rows, columns, stored, machine, pack_a, pack_b, instruction)
     elif once:
@@ -280,7 +280,8 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
     if n * k * element <= half and _along_rows(problem, "B"):
         if wide and m < pieces * rows:
             return _Blocks("n", _up(m, rows), _share(n, columns, pieces, n), k, "none", "none")
-        if n * k * element <= panel or not wide:
+        by_batch = problem.sizes["g"] >= 2 * machine.threads
+        if n <= columns or not wide or (n * k * element <= panel and not by_batch):
             return _Blocks("m", _share(m, rows, pieces, m), _up(n, columns), k, "none", "none")
     most_terms = max(1, panel // (columns * element))
     if machine.own_bytes is not None:
@@ -288,7 +289,7 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
         most_terms = min(most_terms, _SUM_OF_ONE_SET if in_one_set else most_terms, max(1, half // (columns * element)))
     k_block = k if 2 * k <= 3 * most_terms else _even(k, most_terms)
     if wide and machine.own_bytes is None:
-        if _along_rows(problem, "A"):
+        if _along_rows(problem, "A") and m * k * element > panel:
             return _both(problem, rows, columns, machine, k * columns * element <= half)
         m_block = _up(m, rows) if k_block == k else _share(m, rows, 1, _ROWS_OF_BLOCK)
         most = max(columns, panel // (k_block * element))
@@ -306,7 +307,7 @@ def _read_again(problem: Problem, rows: int, columns: int, machine: _Machine, *,
 
 
 def _both(problem: Problem, rows: int, columns: int, machine: _Machine, whole: bool) -> _Blocks:
-    """Both operands packed: the left one lies across, and each of a tile's terms would be in a page of its own.
+    """Both operands packed: the left one lies across, and the lines of a tile's terms would come from far each time.
 
     `whole`: the whole sum at once, the left operand packed once, by all threads.
     """
