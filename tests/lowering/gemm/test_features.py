@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -79,6 +80,20 @@ def counted(line: str, model: DeviceModel, key: str) -> Census:
     elaborated, *_ = looked_at(line, model)
     lowered = lower(elaborated.term, model, parameters=Parameters.parse(key))
     return census(translate(lowered.term, tuple(elaborated.parameters), device=model))
+
+
+@pytest.mark.parametrize("model", [CPU, AMX, GENERIC_CPU, replace(GENERIC_CPU, cores=4)], ids=str)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gemm -t complex64 -m 1 -n 4096 -k 4096",  # a number in two registers: the widest tiles have no room for a row
+        "gemm -t complex128 -m 4 -n 4096 -k 4096",
+        "gemm -t f16 -g 3 -m 1000 -n 17 -k 4096",  # more to pack than local memory holds, and the batch is split up
+    ],
+)
+def test_the_default_is_valid(line: str, model: DeviceModel) -> None:
+    *_, space = looked_at(line, model)
+    space.check(space.default)
 
 
 def test_as_counted_in_the_kernels() -> None:

@@ -238,6 +238,8 @@ def _default(problem: Problem, machine: _Machine, instruction: str) -> Parameter
     if _too_much(chosen, problem, machine) is None:
         return chosen
     on_heap = {name: "heap" for name in ("packA", "packB") if chosen[name] == "thread"}
+    if len(on_heap) == 2 and sizes["g"] > 1:
+        on_heap["parallel"] = "batch"
     return chosen.updated(**on_heap, kPerBlock=sizes["k"], outer="n" if "packB" in on_heap else "m")
 
 
@@ -375,7 +377,7 @@ def _register_tile(m: int, n: int, k: int, machine: _Machine, *, widest: bool) -
 
     `widest`: as many vectors side by side as there are choices for, so that much is read from one row at a time.
     """
-    vectors = [v for v in _VECTORS if v == 1 or (v - 1) * machine.lanes < n]
+    vectors = [v for v in _VECTORS if v == 1 or ((v - 1) * machine.lanes < n and 2 * v < machine.registers)]
     tiles = [
         (rows, v * machine.lanes)
         for v in (vectors[-1:] if widest else vectors)
