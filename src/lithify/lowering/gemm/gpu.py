@@ -19,9 +19,8 @@ from lithify.lang.levels import OUT, PRIVATE, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains
-from lithify.lowering.gemm.gpu_space import lies_across
 from lithify.lowering.gemm.operands import computed_where_read, fills_up, inside
-from lithify.lowering.gemm.problem import Product, product_in
+from lithify.lowering.gemm.problem import Product, lies_across, product_in
 from lithify.lowering.gemm.register import NARROW, interchange, results_apart
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, id_, repeat, seq, topdown, try_

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lithify.lang.scalars import SCALARS
-from lithify.lowering.gemm.gpu_space import lies_across
+from lithify.lowering.gemm.problem import lies_across
 from lithify.lowering.tuning import Columns, Numbers, Problem
 from lithify.machine import DeviceModel
 

@@ -8,6 +8,7 @@ from itertools import product
 from math import ceil, prod
 
 from lithify.lang.scalars import SCALARS, Scalar
+from lithify.lowering.gemm.problem import lies_across
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
 from lithify.machine import DeviceModel
 
@@ -58,11 +59,6 @@ class _Machine:
     def contiguous(self, operand: str) -> int:
         """The length of the rows of an operand in memory."""
         return self.sizes["k" if self.across[operand] else "m" if operand == "A" else "n"]
-
-
-def lies_across(problem: Problem) -> dict[str, bool]:
-    """By operand: is it contiguous along k?"""
-    return {"a": "-transA false" in problem.line, "b": "-transB true" in problem.line}
 
 
 def fits(problem: Problem) -> bool:

@@ -189,6 +189,11 @@ def problem_of(product: Product, stored: Product, *, plain: bool, fills_up: bool
     return Problem("gemm", line_of(scalars, (a, not b), sizes, apart), sizes, scalars)
 
 
+def lies_across(problem: Problem) -> dict[str, bool]:
+    """By operand: is it contiguous along k?"""
+    return {"a": "-transA false" in problem.line, "b": "-transB true" in problem.line}
+
+
 def line_of(
     scalars: Mapping[str, str], transposed: tuple[bool, bool], sizes: Mapping[str, int], apart: Mapping[str, str]
 ) -> str:

@@ -1,0 +1,366 @@
+"""The parameters of matrix multiplication on CPUs that are taken where nothing was measured.
+
+First the register tile that takes least time; then blocks, so that what is read again and again comes from the second
+cache. Which operand that is, and how it lies in memory, decides among a few kinds of blocks, a function each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lithify.lang.scalars import SCALARS
+from lithify.lowering.gemm.cpu_machine import Machine
+from lithify.lowering.gemm.operands import NONE, wants_packing
+from lithify.lowering.gemm.problem import lies_across
+from lithify.lowering.tuning import Parameters, Problem
+from lithify.machine import InstructionRow
+from lithify.machine import instruction as instruction_of
+
+# Vectors side by side in a register tile.
+VECTORS = (1, 2, 3, 4)
+# Tile registers that hold results: there are eight, half of them for what is multiplied.
+TILES_OF_RESULTS = 4
+# How long it takes to load a tile from the second cache, in instructions: measured on Sapphire Rapids, where they take
+# 16 cycles.
+_LOAD = 1.4
+# How many packed panels the second cache could hold; fewer terms behind OpenCL where the elements of the left operand
+# that they take lie pages apart: they share a few lines of the first cache.
+_PANELS, _SUM_OF_ONE_SET, _PAGE = 4, 256, 4096
+# Terms of the sum, and panels, for which a thread packs both operands.
+_TERMS_OF_BOTH, _PANELS_OF_BOTH = 512, 8
+# Rows of the left operand that are read again and again while a block of a sum is added up.
+_ROWS_OF_BLOCK = 1100
+# Of few rows: how many times a block's sums fit the second cache, and the rows of the right operand read at a time.
+_SUMS, _ROWS_AT_ONCE = 8, 32
+# Pieces for each thread, so that they end at about the same time.
+_PIECES = 4
+# Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
+# so many tiles of columns on, the left operand is read often.
+_SMALL, _OFTEN = 1 << 26, 8
+
+
+def default(problem: Problem, machine: Machine, instruction: str) -> Parameters:
+    """Parameters for a problem by an instruction (or none), whatever a thread may keep for itself."""
+    case = _Case(problem, machine, instruction)
+    rows, columns = case.tile
+    blocks = _blocks(case)
+    return Parameters(
+        {
+            "outer": blocks.outer,
+            "parallel": "outer" if case.g == 1 else "batch" if case.by_batch else "all",
+            "mPerBlock": blocks.m,
+            "nPerBlock": blocks.n,
+            "kPerBlock": case.k if "-whole" in problem.line else blocks.k,
+            "mPerThread": rows,
+            "nPerThread": columns,
+            "packA": blocks.pack_a,
+            "packB": blocks.pack_b,
+            "instruction": instruction,
+        }
+    )
+
+
+def along_rows(problem: Problem, operand: str) -> bool:
+    """Do the elements that a tile takes of an operand, "A" or "B", at once follow one another in memory?"""
+    return not lies_across(problem)[operand.lower()]
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Which loop is outside, the blocks, and where operands are packed."""
+
+    outer: str
+    m: int
+    n: int
+    k: int
+    pack_a: str = NONE
+    pack_b: str = NONE
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What the choice of blocks looks at: a problem, a machine and an instruction, and the register tile for them."""
+
+    problem: Problem
+    machine: Machine
+    instruction: str
+
+    @property
+    def g(self) -> int:
+        """Products of the batch."""
+        return self.problem.sizes["g"]
+
+    @property
+    def m(self) -> int:
+        """Rows of the result."""
+        return self.problem.sizes["m"]
+
+    @property
+    def n(self) -> int:
+        """Columns of the result."""
+        return self.problem.sizes["n"]
+
+    @property
+    def k(self) -> int:
+        """Terms of a sum."""
+        return self.problem.sizes["k"]
+
+    def bytes(self, name: str) -> int:
+        """Bytes of an element of an operand, or of a sum."""
+        return SCALARS[self.problem.scalars[name]].bytes
+
+    @property
+    def stored(self) -> int:
+        """Bytes of an element of an operand where it is multiplied: as stored for an instruction, else as the sum."""
+        return self.bytes("acc" if self.instruction == NONE else "b")
+
+    @property
+    def on_tiles(self) -> InstructionRow | None:
+        """The instruction, if it is one on tile registers."""
+        row = None if self.instruction == NONE else instruction_of(self.instruction)
+        return row if row is not None and row.line else None
+
+    @property
+    def once(self) -> bool:
+        """Are there so few rows that a large right operand is read but once or twice? Memory limits such products."""
+        return self.m <= self.machine.registers // 2 and self.n * self.k * self.stored > self.machine.room // 2
+
+    @cached_property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of the register tile."""
+        if self.on_tiles is not None:
+            return _tiles(self.m, self.n, self.on_tiles)
+        return _register_tile(self.m, self.n, self.k, self.machine, widest=self.once)
+
+    @cached_property
+    def packed(self) -> tuple[bool, bool]:
+        """Which operands (left, right) are packed because an instruction or a conversion wants it."""
+        left, right = wants_packing(self.problem, self.instruction)
+        if self.on_tiles is not None:
+            left = left or self.m % self.tile[0] > 0 or _read_often(self)
+        return left, right
+
+    @property
+    def by_batch(self) -> bool:
+        """Are there products enough in the batch for all threads?"""
+        return self.g >= 2 * self.machine.threads
+
+    @property
+    def wide(self) -> bool:
+        """Do panels of columns stay while all rows pass by? There are many, or products of a batch for all threads."""
+        many = self.n >= 2 * self.machine.threads * self.tile[1]
+        return self.by_batch or many or self.m <= 2 * self.tile[0]
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces the loop outside is cut into."""
+        return _PIECES * self.machine.threads
+
+    @property
+    def panel(self) -> int:
+        """Bytes of packed columns that stay in the second cache while rows pass by."""
+        return self.machine.room // _PANELS
+
+    @property
+    def heap_or_thread(self) -> str:
+        """Where an operand is packed for all blocks: a product of a batch has its own."""
+        return "heap" if self.g == 1 else "thread"
+
+    def rows(self, pieces: int, most: int) -> int:
+        """Rows of a block."""
+        return _share(self.m, self.tile[0], pieces, most)
+
+    def columns(self, pieces: int, most: int) -> int:
+        """Columns of a block."""
+        return _share(self.n, self.tile[1], pieces, most)
+
+    @property
+    def all_rows(self) -> int:
+        """All rows, in whole tiles."""
+        return up(self.m, self.tile[0])
+
+    @property
+    def all_columns(self) -> int:
+        """All columns, in whole tiles."""
+        return up(self.n, self.tile[1])
+
+
+# ---- kinds of blocks -------------------------------------------------------------------------------------------------
+
+
+def _blocks(case: _Case) -> _Blocks:
+    straight, all_of_b = along_rows(case.problem, "B"), case.n * case.k * case.bytes("acc")
+    if any(case.packed):
+        return _packed(case, *case.packed)
+    if case.once:
+        return _read_once(case) if straight else _panel_at_a_time(case)
+    if straight and all_of_b <= case.machine.room // 2:  # it stays in the second cache, as it lies in memory
+        if case.wide and case.m < case.pieces * case.tile[0]:
+            return _Blocks("n", case.all_rows, case.columns(case.pieces, case.n), case.k)
+        if case.n <= case.tile[1] or not case.wide or (all_of_b <= case.panel and not case.by_batch):
+            return _Blocks("m", case.rows(case.pieces, case.m), case.all_columns, case.k)
+    if case.wide:
+        if case.machine.own_bytes is not None:
+            return _columns_in_own_memory(case)
+        across = along_rows(case.problem, "A") and case.m * case.k * case.bytes("acc") > case.panel
+        return _both(case) if across else _columns_outside(case)
+    if straight:
+        return _rows_outside(case)
+    return _Blocks("m", case.rows(case.pieces, case.m), case.all_columns, case.k, pack_b=case.heap_or_thread)
+
+
+def _packed(case: _Case, pack_a: bool, pack_b: bool) -> _Blocks:
+    """Operands that must be packed: columns of the right one stay in the second cache, rows of the left one pass by."""
+    pieces = _PIECES
+    if case.on_tiles is not None:
+        pieces = 1 if case.m * case.n * case.k <= _SMALL else 2
+    rows, columns = case.tile
+    line = case.k * case.stored  # bytes of all terms of a row or a column
+    n_block = case.columns(pieces * case.machine.threads, max(columns, case.machine.room // 2 // line))
+    m_block = case.rows(1, max(rows, case.machine.room // 4 // line))
+    straight = along_rows(case.problem, "B") and not pack_b
+    left, right = case.heap_or_thread if pack_a else NONE, NONE if straight else "thread"
+    return _Blocks("n", m_block, n_block, case.k, left, right)
+
+
+def _read_once(case: _Case) -> _Blocks:
+    """Few rows: the right operand is read along its rows, far at a time, as they lie in memory.
+
+    The sums of a block stay in the second cache meanwhile, beside what is read.
+    """
+    held = case.machine.room // _SUMS // (case.m * case.bytes("acc"))
+    n_block = case.columns(case.machine.threads, max(case.tile[1], held))
+    return _Blocks("n", case.all_rows, n_block, _even(case.k, _ROWS_AT_ONCE))
+
+
+def _panel_at_a_time(case: _Case) -> _Blocks:
+    """Few rows, and the right operand lies across: one panel is packed, of as many terms as the second cache holds."""
+    columns = case.tile[1]
+    k_block = _even(case.k, case.machine.room // (2 * columns * case.bytes("acc")))
+    return _Blocks("n", case.all_rows, columns, k_block, pack_b="thread")
+
+
+def _columns_outside(case: _Case) -> _Blocks:
+    """A panel of the right operand stays in the second cache while all rows pass by; packed by who needs it."""
+    k_block = _terms(case)
+    m_block = case.all_rows if k_block == case.k else case.rows(1, _ROWS_OF_BLOCK)
+    most = max(case.tile[1], case.panel // (k_block * case.bytes("acc")))
+    return _Blocks("n", m_block, case.columns(case.pieces, most), k_block, pack_b="thread")
+
+
+def _columns_in_own_memory(case: _Case) -> _Blocks:
+    """As with columns outside; half of what a thread may keep is for the panel, the other for sums and rows."""
+    rows, columns = case.tile
+    k_block, element, half = _terms(case), case.bytes("acc"), case.machine.room // 2
+    most = max(columns, half // (k_block * element))
+    m_block = case.all_rows if k_block == case.k else case.rows(1, max(rows, half // (2 * most * element)))
+    return _Blocks("n", m_block, case.columns(case.pieces, most), k_block, pack_b="thread")
+
+
+def _rows_outside(case: _Case) -> _Blocks:
+    """All columns, of the right operand as it lies: a block of the sum is read from memory for each block of rows."""
+    k_block = _terms(case)
+    whole = k_block == case.k
+    m_block = case.rows(case.pieces, case.m) if whole else case.rows(case.machine.threads, _ROWS_OF_BLOCK)
+    return _Blocks("m", m_block, case.all_columns, k_block)
+
+
+def _both(case: _Case) -> _Blocks:
+    """Both operands packed: the left one lies across, and the lines of a tile's terms would come from far each time.
+
+    If that fits, the whole sum at once, the left operand packed once, by all threads.
+    """
+    columns, element = case.tile[1], case.bytes("acc")
+    if case.g == 1 and case.k * columns * element <= case.machine.room // 2:
+        most = max(columns, case.panel // (case.k * element))
+        return _Blocks("n", case.all_rows, case.columns(case.pieces, most), case.k, "heap", "thread")
+    n_block = case.columns(case.machine.threads, _PANELS_OF_BOTH * columns)
+    return _Blocks("n", case.rows(1, _ROWS_OF_BLOCK), n_block, _even(case.k, _TERMS_OF_BOTH), "thread", "thread")
+
+
+def _terms(case: _Case) -> int:
+    """Terms of a block of the sum: those of a panel, equal blocks; all of them where they are not many more."""
+    line = case.tile[1] * case.bytes("acc")
+    most = max(1, case.panel // line)
+    if case.machine.own_bytes is not None:
+        in_one_set = along_rows(case.problem, "A") and case.m * case.bytes("acc") % _PAGE == 0
+        most = min(most, _SUM_OF_ONE_SET if in_one_set else most, max(1, case.machine.room // 2 // line))
+    return case.k if 2 * case.k <= 3 * most else _even(case.k, most)
+
+
+def _read_often(case: _Case) -> bool:
+    """Is a left operand that tile registers take as it lies better packed all the same?
+
+    Its lines then begin where those of the caches do (half of the time to load one that does not is gone), and follow
+    one another. That pays where they come from beyond the second cache, again and again.
+    """
+    large = case.m * case.k * case.bytes("a") > case.machine.room // 2
+    return case.g == 1 and case.n >= _OFTEN * case.tile[1] and large
+
+
+# ---- register tiles --------------------------------------------------------------------------------------------------
+
+
+def _tiles(m: int, n: int, row: InstructionRow) -> tuple[int, int]:
+    """Rows and columns of the results that tile registers hold at a time: least time.
+
+    An instruction takes less time than to load a tile from the second cache, which happens meanwhile.
+    """
+    of_m, of_n, _ = row.shape
+    shapes = [(r, c) for r in (1, 2, 4) for c in (1, 2, 4) if r * c <= TILES_OF_RESULTS]
+
+    def cost(shape: tuple[int, int]) -> tuple[float, int]:
+        r, c = shape
+        count = -(-m // (r * of_m)) * -(-n // (c * of_n))
+        return count * max(r * c, _LOAD * (r + c)), count * r * c
+
+    r, c = min(shapes, key=cost)
+    return r * of_m, c * of_n
+
+
+def _register_tile(m: int, n: int, k: int, machine: Machine, *, widest: bool) -> tuple[int, int]:
+    """Rows and columns of the register tile that takes least time for the whole result.
+
+    `widest`: as many vectors side by side as there are choices for, so that much is read from one row at a time.
+    """
+    vectors = [v for v in VECTORS if v == 1 or ((v - 1) * machine.lanes < n and 2 * v < machine.registers)]
+    tiles = [
+        (rows, v * machine.lanes)
+        for v in (vectors[-1:] if widest else vectors)
+        for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
+    ]
+    return min(tiles, key=lambda tile: _tile_time(m, n, k, tile, machine))
+
+
+def _tile_time(m: int, n: int, k: int, tile: tuple[int, int], machine: Machine) -> float:
+    """Cycles for the whole result in tiles, the parts of tiles outside of it included.
+
+    In a cycle two multiply-adds start, which take four; two loads do, of which a broadcast is one; and 32 bytes come
+    from the second cache. Loads cost a little even where they are not what limits. A tile's accumulators are set and
+    stored besides.
+    """
+    rows, columns = tile
+    vectors = columns // machine.lanes
+    element = machine.vector_bytes / machine.lanes
+    step = max(rows * vectors / 2, (rows + vectors) / 2, 4.0, (rows + columns) * element / 32) + (rows + vectors) / 10
+    return -(-m // rows) * -(-n // columns) * (k * step + 2 * rows * vectors + 20)
+
+
+def _share(size: int, tile: int, pieces: int, most: int) -> int:
+    """A multiple of the tile, at most `most`, that cuts a size in about so many pieces, as equal as they can be."""
+    tiles, limit = -(-size // tile), max(1, most // tile)
+    least = max(-(-tiles // limit), min(tiles, pieces))
+    # of some more pieces, those that leave least of the last one empty
+    count = min(range(least, min(tiles, 2 * least) + 1), key=lambda c: (-(-tiles // c) * c - tiles, c))
+    return -(-tiles // count) * tile
+
+
+def _even(size: int, most: int) -> int:
+    """Equal parts of at most `most`."""
+    return -(-size // -(-size // most))
+
+
+def up(size: int, tile: int) -> int:
+    """The size in whole tiles."""
+    return -(-size // tile) * tile
