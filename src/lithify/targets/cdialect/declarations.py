@@ -13,11 +13,10 @@ from lithify.lang.scalars import Scalar, bool_
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.indices import element_count
 from lithify.targets.cdialect.names import Names
-from lithify.targets.cdialect.registers import Place, private_places
+from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place, private_places
 from lithify.targets.cdialect.values import ValuePrinter
 from lithify.targets.cdialect.walk import accesses, partly_written, used_variables
 
-PRIVATE_MEMORIES = ("private", "reg", "thread")
 _ALIGNMENT = 64
 _VARIABLES_A_LINE = 8
 

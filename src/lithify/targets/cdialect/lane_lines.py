@@ -1,8 +1,12 @@
-"""Lines of one statement on vectors: its temporaries, and loops over lanes where there is no vector access."""
+"""Lines of one statement on vectors: its temporaries, and lines for each lane where there is no vector access.
+
+Lanes are read and written as components of a vector, never through a private array: PoCL's vectorised work-groups read
+such an array as a vector before its elements are written (tests/targets/test_lanes.py has a kernel that shows it).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -12,7 +16,7 @@ from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.targets.cdialect.dialect import VectorForms, computed
 from lithify.targets.cdialect.indices import IndexPrinter
 from lithify.targets.cdialect.names import Names
-from lithify.targets.cdialect.text import EQUALITY, Text
+from lithify.targets.cdialect.text import Text
 
 SIGNED = {8: SCALARS["i8"], 16: SCALARS["i16"], 32: SCALARS["i32"], 64: SCALARS["i64"]}
 UNSIGNED = {8: SCALARS["u8"], 16: SCALARS["u16"], 32: SCALARS["u32"], 64: SCALARS["u64"]}
@@ -67,16 +71,11 @@ class LaneLines:
             self.add("}")
 
     @contextmanager
-    def loop(self, guard: Guard) -> Iterator[str]:
-        """The lines in between run for each lane in which the guard holds; gives the name of the lane."""
-        name = self._names.fresh("l")
-        type_ = self._indices.declare(self._lane, name)
-        self.add(f"for ({type_} {name} = 0; {name} < {self.width}; ++{name}) {{")
-        with self.under(guard):
-            yield name
-        self.add("}")
-        del self._indices.names[self._lane]
-        self._names.release(name)
+    def one(self, lane: int, guard: Guard) -> Iterator[dict[Variable, int]]:
+        """The lines in between are for one lane and run where the guard holds; gives what stands for the lane."""
+        here = {self._lane: lane}
+        with self.under(tuple([e.substitute(here) for e in guard])):
+            yield here
 
     def temporary(self, wish: str) -> str:
         """A name that is free until the end of the statement."""
@@ -94,23 +93,18 @@ class LaneLines:
         self.add(f"const {self.type_of(vector)}{self.width} {name} = {vector.text.text};")
         return vector._replace(text=Text(name))
 
-    def array(self, type_: str) -> str:
-        """A new private array of an element for each lane."""
+    def of_lanes(self, type_: str, elements: Sequence[str]) -> Text:
+        """The vector of an element for each lane, in a variable."""
         name = self.temporary("lanes")
-        self.add(f"{type_} {name}[{self.width}];")
+        self.add(f"const {type_}{self.width} {name} = ({type_}{self.width})({', '.join(elements)});")
+        return Text(name)
+
+    def changing(self, vector: Vector) -> str:
+        """The vector in a variable whose components can be assigned."""
+        name = self.temporary("lanes")
+        self.add(f"{self.type_of(vector)}{self.width} {name} = {vector.text.text};")
         return name
 
-    def in_array(self, vector: Vector) -> str:
-        """The vector in a private array."""
-        name = self.array(self.type_of(vector))
-        self.add(self.forms.store.format(value=vector.text.text, address=name, width=self.width) + ";")
-        return name
-
-    def from_array(self, name: str) -> Text:
-        """The vector that a private array holds."""
-        return Text(self.forms.load.format(address=name, width=self.width))
-
-    @staticmethod
-    def element(name: str, lane: str, vector: Vector) -> Text:
-        """The element of a lane, from the array that holds a vector."""
-        return Text(f"{name}[{lane}] != 0", EQUALITY) if vector.scalar is bool_ else Text(f"{name}[{lane}]")
+    def component(self, name: str, lane: int) -> str:
+        """The element of a lane of a vector variable."""
+        return f"{name}.s{self.forms.components[lane]}"

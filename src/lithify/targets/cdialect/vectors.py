@@ -6,7 +6,9 @@ or 0 in integers, as wide as what was compared.
 
 from __future__ import annotations
 
-from lithify.arith import Expr, Variable, const
+from collections.abc import Mapping
+
+from lithify.arith import Expr, Variable
 from lithify.kernel.ir import Apply, AtomicUpdate, Choose, Constant, Guard, IndexValue, Load, Store, Value
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import SCALARS, Scalar, bool_
@@ -14,12 +16,12 @@ from lithify.targets.cdialect.dialect import Dialect, VectorForms, computed, is_
 from lithify.targets.cdialect.lane_lines import SIGNED, UNSIGNED, LaneLines, Vector
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.operations import OPERATIONS
-from lithify.targets.cdialect.registers import Place
+from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place
 from lithify.targets.cdialect.text import BITS, CHOICE, EQUALITY, PLUS, PRIMARY, RELATION, UNARY, Text
 from lithify.targets.cdialect.values import ValuePrinter, store_text
 from lithify.targets.cdialect.walk import depends, subvalues
 
-_FEW_LANES = 4  # so many are stored one by one, without a loop
+_LARGEST_NUMBER = 8  # bytes
 
 
 class VectorPrinter:
@@ -80,7 +82,17 @@ class VectorPrinter:
             value = value._replace(text=Text(f"select({name}, {value.text.text}, {mask.text})"))
         self.lines.add(f"{name} = {value.text.text};")
 
+    def _by_lanes(self, place: Place) -> bool:
+        """Whether a private array is accessed by elements only, because a compiler may make one number of the vector.
+
+        What moves numbers past each other does not see then that the elements lie in them (see `lane_lines`).
+        """
+        size = place.buffer.scalar.bytes * self.width
+        return place.is_array and place.buffer.memory.name in PRIVATE_MEMORIES and size <= _LARGEST_NUMBER
+
     def _storable(self, place: Place) -> bool:
+        if self._by_lanes(place):
+            return False
         storage = self.values.storage(place)
         return place.buffer.scalar is not bool_ if storage is None else storage.vector_store is not None
 
@@ -106,19 +118,13 @@ class VectorPrinter:
             self.lines.add(f"if ({everywhere.text}) {{")
             self.lines.add(self._vector_store(place, position, value))
             self.lines.add("} else {")
-        if self.width <= _FEW_LANES and value.scalar is not bool_:
-            name = self.lines.kept(value).text.text
-            for lane in range(self.width):
-                here = {self.lane: const(lane)}
-                with self.lines.under(tuple([e.substitute(here) for e in guard])):
-                    index = self.values.indices.text(position.substitute(here))
-                    element = Text(f"{name}.s{self.forms.components[lane]}")
-                    self.lines.add(store_text(self.values, place, index, element))
-        else:
-            elements = self.lines.in_array(value)
-            with self.lines.loop(guard) as each:
-                index = self.values.indices.text(position)
-                element = self.lines.element(elements, each, value)
+        name = self.lines.kept(value).text.text
+        for lane in range(self.width):
+            with self.lines.one(lane, guard) as here:
+                index = self.values.indices.text(position.substitute(here))
+                element = Text(self.lines.component(name, lane))
+                if value.scalar is bool_:
+                    element = Text(f"{element.text} != 0", EQUALITY)
                 self.lines.add(store_text(self.values, place, index, element))
         if everywhere is not None:
             self.lines.add("}")
@@ -167,11 +173,11 @@ class VectorPrinter:
             plain = self._vector_load(place, position)
         elif self.lane not in position.variables():
             if own:
-                return self._gather(load, place, position)
+                return self._gather(load)
             element = self.values.element(Load(load.buffer, load.index))
             plain = Vector(element, load.scalar, False)
         else:
-            return self._gather(load, place, position)
+            return self._gather(load)
         if not load.guard:
             return plain
         assert load.fill is not None
@@ -189,6 +195,8 @@ class VectorPrinter:
         return Load(load.buffer, load.index, (*load.guard, *more), fill)
 
     def _loadable(self, place: Place) -> bool:
+        if self._by_lanes(place):
+            return False
         storage = self.values.storage(place)
         return place.buffer.scalar is not bool_ if storage is None else storage.vector_load is not None
 
@@ -240,7 +248,7 @@ class VectorPrinter:
         """A vector access where all lanes hold, lane by lane where not."""
         everywhere = self._everywhere(load.guard)
         if everywhere is None:
-            return self._gather(load, place, position)
+            return self._gather(load)
         assert load.fill is not None
         fill = self.widened(self.value(load.fill))
         if load.scalar is bool_:
@@ -251,31 +259,37 @@ class VectorPrinter:
         self.lines.add(f"if ({everywhere.text}) {{")
         self.lines.add(f"{name} = {whole.text.text};")
         self.lines.add("} else {")
-        elements = self.lines.in_array(fill)
-        self._fill_array(elements, load, position)
-        self.lines.add(f"{name} = {self.lines.from_array(elements).text};")
+        self.lines.add(f"{name} = {self._lanes_over(fill, load).text};")
         self.lines.add("}")
         return whole._replace(text=Text(name))
 
-    def _gather(self, load: Load, place: Place, position: Expr) -> Vector:
+    def _gather(self, load: Load) -> Vector:
         """Element by element."""
         mask = 8 if load.scalar is bool_ else 0
+        plain = Vector(Text(""), load.scalar, True, mask)
         if load.guard:
             assert load.fill is not None
             fill = self.widened(self.value(load.fill))
             if load.scalar is bool_:
                 fill = Vector(self._as_mask(fill, 8), bool_, True, 8)
-            elements = self.lines.in_array(fill)
-        else:
-            elements = self.lines.array(self.lines.type_of(Vector(Text(""), load.scalar, True, mask)))
-        self._fill_array(elements, load, position)
-        return Vector(self.lines.from_array(elements), load.scalar, True, mask)
+            return plain._replace(text=self._lanes_over(fill, load))
+        elements = [self._element(load, {self.lane: lane}) for lane in range(self.width)]
+        return plain._replace(text=self.lines.of_lanes(self.lines.type_of(plain), elements))
 
-    def _fill_array(self, elements: str, load: Load, position: Expr) -> None:
-        with self.lines.loop(load.guard) as lane:
-            element = self.values.element(Load(load.buffer, load.index))
-            value = f"{element.within(CHOICE + 1)} ? -1 : 0" if load.scalar is bool_ else element.text
-            self.lines.add(f"{elements}[{lane}] = {value};")
+    def _lanes_over(self, fill: Vector, load: Load) -> Text:
+        """The elements of the lanes in which the load's guard holds, the fill in the others."""
+        name = self.lines.changing(fill)
+        common, own = self._divide(load.guard)
+        with self.lines.under(common):
+            for lane in range(self.width):
+                with self.lines.one(lane, own) as here:
+                    self.lines.add(f"{self.lines.component(name, lane)} = {self._element(load, here)};")
+        return Text(name)
+
+    def _element(self, load: Load, here: Mapping[Variable, int]) -> str:
+        """The element that one lane loads."""
+        element = self.values.element(Load(load.buffer, tuple([e.substitute(here) for e in load.index])))
+        return f"{element.within(CHOICE + 1)} ? -1 : 0" if load.scalar is bool_ else element.text
 
     def _everywhere(self, guard: Guard) -> Text | None:
         """The condition that all lanes hold, where the ends tell: each form is linear in the lane."""
@@ -295,10 +309,9 @@ class VectorPrinter:
         slope = value.index.coefficient(self.lane)
         if slope is not None:
             return self.convert(Vector(self._ramp(value.index, slope, bits), own, True), value.scalar)
-        elements = self.lines.array(self.dialect.types[own])
-        with self.lines.loop(()) as lane:
-            self.lines.add(f"{elements}[{lane}] = {self.values.indices.text(value.index, bits).text};")
-        return self.convert(Vector(self.lines.from_array(elements), own, True), value.scalar)
+        each = [value.index.substitute({self.lane: lane}) for lane in range(self.width)]
+        elements = [self.values.indices.text(e, bits).text for e in each]
+        return self.convert(Vector(self.lines.of_lanes(self.dialect.types[own], elements), own, True), value.scalar)
 
     def _ramp(self, e: Expr, slope: int, bits: int) -> Text:
         """A form that is linear in the lane, for all lanes."""
@@ -324,11 +337,9 @@ class VectorPrinter:
             if slope is not None and bits == 32:
                 parts.append(Text(f"{self._ramp(e, slope, bits).within(PLUS)} >= 0", RELATION))
                 continue
-            elements = self.lines.array(self.dialect.index_types[32])
-            with self.lines.loop(()) as lane:
-                truth = self.values.indices.conditions((e,)).within(CHOICE + 1)
-                self.lines.add(f"{elements}[{lane}] = {truth} ? -1 : 0;")
-            parts.append(self.lines.from_array(elements))
+            each = [(e.substitute({self.lane: lane}),) for lane in range(self.width)]
+            truths = [f"{self.values.indices.conditions(c).within(CHOICE + 1)} ? -1 : 0" for c in each]
+            parts.append(self.lines.of_lanes(self.dialect.index_types[32], truths))
         text = parts[0] if len(parts) == 1 else Text(" & ".join(p.within(UNARY) for p in parts), BITS)
         return Vector(text, bool_, True, 32)
 

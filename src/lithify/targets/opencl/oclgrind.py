@@ -25,7 +25,8 @@ from lithify.targets.opencl.source import Source, program_source
 CHECKS = ("--data-races", "--uninitialized", "--check-api", "--max-errors", "200")
 
 # Where components of a vector make a shorter one, oclgrind 21.10 loses track of what is initialised: it reports values
-# that are, or crashes. Texts in which that happens are run without the check.
+# that are, or crashes; so it does where components are assigned under conditions. Texts in which that happens are run
+# without the check.
 _UNINITIALIZED = "--uninitialized"
 _SHORTER_VECTOR = re.compile(r"\.s[0-9a-f]{2,}")
 
@@ -99,6 +100,9 @@ def check_source(
         if not (place / "results").exists():
             if findings:
                 return Report(None, findings, tuple(options))
+            if done.returncode < 0 and _UNINITIALIZED in options:  # it crashed
+                others = [option for option in options if option != _UNINITIALIZED]
+                return check_source(source, interface, arguments, others, timeout)
             words = done.stderr.strip()[-2000:]
             raise LaunchError(f"{interface.name} did not run under oclgrind (status {done.returncode})\n{words}")
         return Report(pickle.loads((place / "results").read_bytes()), findings, tuple(options))
