@@ -1,15 +1,16 @@
 """What loops through large arrays ask memory for ahead of time.
 
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
-track where a stencil walks through many rows at the same time. Four kinds of stream are helped:
+track where a stencil walks through many rows at the same time. Four kinds of stream are helped (`_asked_for` tells
+them apart, in this order):
 
+* a panel of our own that is larger than the first cache, read again and again: lines of some iterations later are asked
+  for, so that what the second cache gives does not hold up the arithmetic;
+* an array of which one loop reads several rows: the next lines of each row are asked for, to stay;
 * an array that is larger than the caches and read once: its lines are asked for far ahead, and need not stay in a
   cache, as nothing will read them again (into which caches they go is up to the processor: see `policy`);
 * an array that is larger than the caches and read row by row, each row by several loops: each of them asks for its
-  share of the next row, into the core's own cache, so that memory is not idle while rows come from there;
-* an array of which one loop reads several rows: the next lines of each row are asked for, to stay;
-* a panel of our own that is larger than the first cache, read again and again: lines of some iterations later are asked
-  for, so that what the second cache gives does not hold up the arithmetic.
+  share of the next row, into the core's own cache, so that memory is not idle while rows come from there.
 
 An address beyond the end of an array does no harm: such a request is dropped.
 """
@@ -17,7 +18,7 @@ An address beyond the end of an array does no harm: such a request is dropped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lithify.arith import Expr, Variable
@@ -45,6 +46,8 @@ _ITERATIONS_AHEAD = 8
 # Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
 _LEAST_ITERATIONS = 16
 _LONGEST_STEP = 1_024
+# Memory of the call's own.
+OWN_ROLES = frozenset({"temporary", "scratch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,6 @@ class Prefetch:
     locality: int
 
 
-# Memory of the call's own.
-OWN_ROLES = frozenset({"temporary", "scratch"})
 # The prefetches of each loop, by its identity.
 Plan = Mapping[int, tuple[Prefetch, ...]]
 
@@ -103,22 +104,28 @@ def plan(kernel: ir.Kernel) -> Plan:
         rows = Counter(stream.buffer for stream in site.streams)
         lines: list[Prefetch] = []
         for stream in site.streams:
-            size, each = _bytes(stream.buffer), stream.buffer.scalar.bytes * stream.step
-            others = readers[stream.buffer, id(site.outermost)]
-            again = stream.buffer.role in OWN_ROLES and not stream.once
-            if again and each * stream.iterations >= _LEAST_OF_PANEL:
-                lines += _lines(stream, _ITERATIONS_AHEAD * each, _ALL_CACHES)
-            elif rows[stream.buffer] > 1 and size >= _LEAST_OF_ROWS:
-                lines += _lines(stream, _NEAR, _ALL_CACHES) if _is_long(site.loop) else ()
-            elif size < policy.STREAMED_BYTES or not (stream.once and stream.long):
-                continue
-            elif len(others) == 1:
-                lines += _lines(stream, _FAR, stream_locality(engine.host()[1]))
-            elif _read_the_same_rows(others):
-                lines += _share_of_next_row(stream, others)
+            lines += _asked_for(stream, site, rows[stream.buffer], readers[stream.buffer, id(site.outermost)])
         if lines:
             found[id(site.loop)] = tuple(lines)
     return found
+
+
+def _asked_for(stream: _Stream, site: _Site, rows: int, readers: list[tuple[_Site, _Stream]]) -> Iterable[Prefetch]:
+    """What a loop asks for along one of its streams, by the kind of stream.
+
+    `rows`: how many streams of the loop read the array; `readers`: all that reads it in the outermost loop.
+    """
+    each = stream.buffer.scalar.bytes * stream.step
+    if stream.buffer.role in OWN_ROLES and not stream.once and each * stream.iterations >= _LEAST_OF_PANEL:
+        return _lines(stream, _ITERATIONS_AHEAD * each, _ALL_CACHES)
+    size = _bytes(stream.buffer)
+    if rows > 1 and size >= _LEAST_OF_ROWS:
+        return _lines(stream, _NEAR, _ALL_CACHES) if _is_long(site.loop) else ()
+    if size < policy.STREAMED_BYTES or not (stream.once and stream.long):
+        return ()
+    if len(readers) == 1:
+        return _lines(stream, _FAR, stream_locality(engine.host()[1]))
+    return _share_of_next_row(stream, readers) if _read_the_same_rows(readers) else ()
 
 
 def _read_the_same_rows(readers: list[tuple[_Site, _Stream]]) -> bool:
@@ -130,7 +137,10 @@ def _read_the_same_rows(readers: list[tuple[_Site, _Stream]]) -> bool:
 
 def _share_of_next_row(stream: _Stream, readers: list[tuple[_Site, _Stream]]) -> Iterator[Prefetch]:
     """The lines of the next row that one of its readers asks for: of what those before it leave, as many as each after
-    it. None where extents are not known, and where the core's caches have no room for rows on their way."""
+    it.
+
+    None where extents are not known, and where the core's caches have no room for rows on their way.
+    """
     each = stream.buffer.scalar.bytes
     row = stream.next_row * each
     ahead = -(-2 * _FAR // row) * row
