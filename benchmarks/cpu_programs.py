@@ -130,4 +130,6 @@ def run(quick: bool, only: set[str] | None = None, rounds: int = 9) -> list[Row]
             if only is None or case.program in only:
                 rows.append(measure(case, streams, 3 if quick else rounds))
                 print(table(rows[-1:]).splitlines()[-1], flush=True)
+    if not rows and only is not None:
+        raise SystemExit(f"no row is named {', '.join(sorted(only))}; the names are those of the library's programs")
     return rows

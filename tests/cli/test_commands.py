@@ -268,6 +268,14 @@ def test_as_a_module(folder: Path) -> None:
     assert subprocess.run(command, capture_output=True, text=True, env=environment).stdout == "15.0\n"
 
 
+def test_an_output_that_lacks_letters(folder: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "lithify", "derive", "total.lift", "--arg", "6.f32"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert r"\u03bb(xs : 6.f32)" in done.stdout
+
+
 def test_as_a_process(folder: Path) -> None:
     """Through a real process: exit codes, and starting imports nothing heavy."""
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -381,6 +383,19 @@ def test_load(tmp_path: Path) -> None:
     (tmp_path / "c.lift").write_bytes(b"f = \xff\xfe")
     with pytest.raises(LithifyError, match="UTF-8"):
         lf.load(tmp_path / "c.lift")
+
+
+def test_load_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.lift").write_text("total = λ xs . reduce (+) 0 xs\n", encoding="utf-8-sig")
+    assert lf.load(tmp_path / "a.lift")["total"](np.ones(5, np.float32)) == 5
+
+
+def test_copies_of_a_program() -> None:
+    total = lf.parse("total = λ xs . reduce (+) 0 xs")["total"]
+    assert copy.copy(total) is total
+    assert copy.deepcopy({"total": total})["total"] is total
+    with pytest.raises(TypeError, match="program total cannot be pickled: load or build it"):
+        pickle.dumps(total)
 
 
 def test_the_library() -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from lithify.kernel import ir
 from lithify.lang.errors import LithifyError
 from lithify.lang.levels import OUT, PAR
 from lithify.lang.scalars import f32
+from lithify.targets.c import find_compiler
 from lithify.targets.cpu import CpuTarget
 from lithify.targets.cpu.executable import CpuExecutable
 from lithify.targets.cpu.pool import Pool
@@ -70,6 +72,45 @@ def test_a_forked_process_makes_its_own_threads() -> None:
         )
         == "7"
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.skipif(find_compiler() is None, reason="no C compiler on this machine")
+@pytest.mark.parametrize("forks", [1, 2])
+def test_a_forked_process_does_not_wait_for_the_threads_of_openmp(forks: int) -> None:
+    assert python(_FORKED.format(device="c", forks=forks)).split() == ["right"] * (forks + 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.parametrize("used", [False, True])
+def test_a_forked_process_is_told_that_opencl_is_lost(opencl_device: Any, used: bool) -> None:
+    code = _FORKED.format(device="opencl:0", forks=1)
+    printed = python(code if used else code.replace("x = np.ones(1000003, np.float32); p(x)", "x = np.ones(9)"))
+    assert "does not work in a fork" in printed
+    assert printed.endswith("right")
+
+
+_FORKED = """
+import os, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import lithify as lf
+p = lf.parse("double xs = map (* 2) xs")["double"].on("{device}")
+x = np.ones(1000003, np.float32); p(x)
+child = True
+for _ in range({forks}):
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        break
+try:
+    assert (p(x) == 2).all() and (p(x[:7]) == 2).all()
+    print("right", flush=True)
+except lf.LithifyError as error:
+    print(error, flush=True)
+if not child:
+    os._exit(0)
+"""
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])

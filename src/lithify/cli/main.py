@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ def run(arguments: list[str]) -> int:
     from lithify.cli.console import show_error
     from lithify.lang.errors import LithifyError
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack λ
     try:
         code = app(arguments, standalone_mode=False, prog_name="lithify")
         sys.stdout.flush()

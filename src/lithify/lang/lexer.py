@@ -8,6 +8,7 @@ outside brackets starts a definition, so that definitions need no terminator and
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
@@ -130,7 +131,7 @@ class _Lexer:
         match = _NAME.match(self.text, self.offset)
         if match is None:
             where = str(self.span(self.offset, self.offset + 1))
-            raise ParseError(f"`{character}` is not a character of the language", where=where)
+            raise ParseError(f"{_shown(character)} is not a character of the language", where=where)
         self.add(NAME, match.end(), glued, self.line_start and not self.brackets and self.starts_declaration(match))
 
     def closes_binder(self) -> bool:
@@ -172,3 +173,10 @@ class _Lexer:
         if name.group() == "operator" and re.match(r"\s+[^\W\d]", rest):
             return True
         return declares(rest, 0)
+
+
+def _shown(character: str) -> str:
+    """The character, by its number and name where it would not be seen by itself."""
+    if character.isprintable() and not unicodedata.combining(character):
+        return f"`{character}`"
+    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character')})"

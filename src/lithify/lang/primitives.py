@@ -17,8 +17,9 @@ from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction, canonical_variable, index_function, reverse, stride
 from lithify.lang.levels import Memory
 from lithify.lang.patterns import PATTERNS, Pattern
+from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, make
-from lithify.lang.types import Array, Function, Tuple, shape_of
+from lithify.lang.types import Array, Function, Index, Tuple, shape_of
 from lithify.lang.values import (
     FunctionValue,
     LiteralArray,
@@ -52,7 +53,10 @@ class Primitive:
 def as_size(value: Value, resolve: Resolve | None, what: str) -> Expr:
     """The size that an argument denotes."""
     if not isinstance(value, Numeral):
-        raise TypeMismatch(f"{what} takes a size, {describe(value)} given")
+        hint = None
+        if isinstance(value, Term) and isinstance(value.type, (Index, Scalar)):
+            hint = "a size is known before the program runs; an index reads an element, xs[i], and slide makes windows"
+        raise TypeMismatch(f"{what} takes a size, {describe(value)} given", hint=hint)
     return value.as_size(resolve)
 
 
@@ -147,6 +151,8 @@ def _iterate(resolve: Resolve | None, arguments: Arguments, _attributes: Attribu
     except TypeMismatch as mismatch:
         if times.constant is None:
             mismatch.hint = "a function that changes the type is iterated a constant number of times only"
+            raise
+        if times.constant < 0:
             raise
         value: Value = start
         for _ in range(times.constant):

@@ -217,6 +217,9 @@ class Signature:
                     f"{pattern} needs {condition.text}: {condition.in_numbers(bindings)} {verdict}",
                     hint=f"{pattern} : {self.text}   with {', '.join(given)}{remedy}",
                 )
+        for name, value in attributes.items():
+            if isinstance(value, Expr) and value.constant is not None and value.constant < 0:
+                raise TypeMismatch(f"{pattern} of a negative {name}: {value}", hint=f"{pattern} : {self.text}")
         return _build(self._result, bindings)
 
 

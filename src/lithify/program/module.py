@@ -112,7 +112,7 @@ def load(path: str | Path) -> Module:
     """The programs of a `.lift` file. Raises LithifyError where it cannot be read, ParseError where it is wrong."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise LithifyError(f"{path} cannot be read: {reason}") from error

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lithify.lang.errors import LaunchError
 from lithify.program.arguments import Described, decide, describe, is_empty, key_of
@@ -79,6 +79,15 @@ class Program:
     def __repr__(self) -> str:
         how = f", strategy {self.strategy}" if self.strategy else ""
         return f"<program {self.name} on {self._device_name or device(None).name}{how}>"
+
+    def __copy__(self) -> Program:
+        return self  # nothing of it changes but what it remembers
+
+    def __deepcopy__(self, _known: Any) -> Program:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"program {self.name} cannot be pickled: load or build it in the process that runs it")
 
     # ---- choosing ----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -94,7 +95,23 @@ def _load(library: bytes, function: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "program.so")
         path.write_bytes(library)
-        return ctypes.CDLL(str(path))[function]
+        opened = ctypes.CDLL(str(path))
+        if (set_threads := getattr(opened, "omp_set_num_threads", None)) is not None:
+            _openmp[ctypes.cast(set_threads, ctypes.c_void_p).value] = set_threads
+        return opened[function]
+
+
+_openmp: dict[int | None, Any] = {}  # what sets the number of threads, of each OpenMP runtime that is loaded
+
+
+def _after_fork() -> None:
+    """A child process has none of the threads that GNU's OpenMP would wait for: the thread that forked works alone."""
+    for set_threads in _openmp.values():
+        set_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _value_type(scalar: Scalar) -> Any:

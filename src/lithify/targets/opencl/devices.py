@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -70,6 +71,16 @@ class OpenCLDevice:
 
         return cl.CommandQueue(self.context)
 
+    def check_process(self) -> None:
+        """Raises LaunchError in a fork of a process that has loaded OpenCL: the driver's threads stayed behind, and a
+        call would wait for them for ever.
+        """
+        if _lost:
+            raise LaunchError(
+                f"{self.name} does not work in a fork of a process that used OpenCL or listed its devices",
+                hint='use OpenCL after the fork only, or start processes by multiprocessing.get_context("spawn")',
+            )
+
     @cached_property
     def timed_queue(self) -> Any:
         """The queue for measurements."""
@@ -130,3 +141,15 @@ def select(wish: str | None = None) -> OpenCLDevice:
 
 def _listed(found: Sequence[OpenCLDevice]) -> str:
     return ", ".join(map(str, found))
+
+
+_lost: list[bool] = []  # not empty: a process that this one is a fork of has the drivers' threads
+
+
+def _after_fork() -> None:
+    if devices.cache_info().currsize:  # drivers start their threads when their devices are asked for
+        _lost.append(True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -130,6 +130,7 @@ class OpenCLExecutable(Executable):
     # ---- calls ------------------------------------------------------------------------------------------------
 
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None) -> Any:
+        self.device.check_process()
         call = self._arguments.check(arguments, sizes)
         results, copies = self._arguments.results(out, call)
         inputs = self._inputs(call)
@@ -147,6 +148,7 @@ class OpenCLExecutable(Executable):
 
     def upload(self, *arguments: Any, sizes: Mapping[str, int] | None = None) -> tuple[Any, ...]:
         """The arguments of a call with arrays in the device's memory, for calls and measurements that repeat."""
+        self.device.check_process()
         call = self._arguments.check(arguments, sizes)
         return tuple(
             replace(self._resident(v), below=below, distinct=p.distinct)
