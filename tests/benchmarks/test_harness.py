@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import cpu_programs
 from benchmarks.harness import Timing, compare, machine_facts, ratio, record, table, usable_cores
 from benchmarks.stream import BYTES, aligned, bandwidths, best, llvm_loop
 
@@ -120,3 +121,8 @@ def test_the_readme_names_every_benchmark() -> None:
 
     text = (HERE / "README.md").read_text(encoding="utf-8")
     assert [name for name in benchmark_names() if f"`{name}`" not in text] == []
+
+
+def test_rows_of_no_program_are_refused() -> None:
+    with pytest.raises(SystemExit, match="no row is named nothing"):
+        cpu_programs.run(True, {"nothing"})
