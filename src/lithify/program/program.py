@@ -154,9 +154,8 @@ class Program:
         key: Hashable = (kinds, fixed) if fixed else kinds
         run = self._ready.get(key)
         if run is None and self.any_size and is_empty(arguments, fixed):
-            run = self._ready[key] = self.for_these_sizes()._run(
-                arguments, sizes
-            )  # kernels of any size are of 1 or more
+            # kernels for any size rely on sizes of 1 or more
+            run = self._ready[key] = self.for_these_sizes()._run(arguments, sizes)
         if run is None:
             with self._lock:
                 found = self._specialised(arguments, fixed)

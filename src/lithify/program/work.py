@@ -32,7 +32,7 @@ class Work:
 
 
 def work_of(term: Term, parameters: Sequence[Type]) -> Work:
-    """The work of a program whose sizes are known. Raises ValueError for a symbolic size."""
+    """The work of a program whose sizes are known. Raises LithifyError for a symbolic size."""
     counted = {name: n for name, n in _Counter().of(term).items() if n}
     return Work(sum(map(bytes_of, parameters)), bytes_of(term.type), counted)
 

@@ -223,18 +223,16 @@ class Builder:
         a, b = a.splat(lanes), b.splat(lanes)
         return Value(self, a.kind, lanes, self.emit(f"{operation} {a.typed}, {b.text}"))
 
-    def shuffle(self, value: Value, order: Sequence[int]) -> Value:
-        """The lanes of a vector in another order."""
+    def shuffle(self, value: Value, order: Sequence[int], second: Value | None = None) -> Value:
+        """Lanes of a vector in another order; those of a second one, as long, are numbered after its own."""
         indices = "<" + ", ".join(f"i32 {i}" for i in order) + ">"
-        text = self.emit(f"shufflevector {value.typed}, {value.type} poison, <{len(order)} x i32> {indices}")
+        other = f"{value.type} poison" if second is None else second.typed
+        text = self.emit(f"shufflevector {value.typed}, {other}, <{len(order)} x i32> {indices}")
         return Value(self, value.kind, len(order), text)
 
     def joined(self, first: Value, second: Value) -> Value:
         """The lanes of one vector, then those of another as long."""
-        lanes = first.lanes + second.lanes
-        indices = "<" + ", ".join(f"i32 {i}" for i in range(lanes)) + ">"
-        text = self.emit(f"shufflevector {first.typed}, {second.typed}, <{lanes} x i32> {indices}")
-        return Value(self, first.kind, lanes, text)
+        return self.shuffle(first, range(first.lanes + second.lanes), second)
 
     def intrinsic(self, name: str, *operands: Value, flags: str = "") -> Value:
         """An LLVM intrinsic on operands of one kind, overloaded by their type."""

@@ -355,13 +355,9 @@ class StatementEmitter(Emitter):
 
     def _zipped(self, even: Value, odd: Value) -> list[Value]:
         n = even.lanes
-        order = [f"i32 {i + n * second}" for i in range(n) for second in (0, 1)]
-        parts = []
-        for chosen in (order[:n], order[n:]) if n % 2 == 0 else (order,):
-            mask = f"<{len(chosen)} x i32> <{', '.join(chosen)}>"
-            text = self.emit(f"shufflevector {even.typed}, {odd.typed}, {mask}")
-            parts.append(Value(self, even.kind, len(chosen), text))
-        return parts
+        order = [i + n * second for i in range(n) for second in (0, 1)]
+        halves = (order[:n], order[n:]) if n % 2 == 0 else (order,)
+        return [self.shuffle(even, half, odd) for half in halves]
 
     def _scatter(self, access: Access, values: Parts, mask: Value | None) -> None:
         w = self.width
