@@ -119,7 +119,7 @@ def scalar_bits(type_: Type) -> set[int]:
 
 
 def bytes_of(type_: Type) -> int:
-    """Bytes of a value of the type, as its scalars take them."""
+    """About how many bytes a value of the type takes: sizes that are not known count as `count` says."""
     if isinstance(type_, Array):
         return count(type_.size) * bytes_of(type_.element)
     if isinstance(type_, Tuple):
