@@ -346,3 +346,9 @@ def test_traced_values_outside_of_a_program() -> None:
     assert frontend.Traced(b.param("i", Index(3))).type is Index(3)
     assert lf.f32(2).term is b.const(2, f32)
     assert (lf.f32(2) * n).type is f32
+
+
+def test_a_shift_that_is_written_as_an_application() -> None:
+    with pytest.raises(TypeMismatch, match=r"the number 6 is no function.*\n.*\n?.*shr\(x, n\) in Python"):
+        lf.program(lambda x: x >> 6)(np.int32(640))
+    assert lf.program(lambda x: lf.shr(x, 6))(np.int32(640)) == 10

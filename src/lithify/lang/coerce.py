@@ -174,7 +174,11 @@ def call(function: Value, argument: Value) -> Value:
     if isinstance(function, Term) and isinstance(function.type, Function):
         function = function_of_term(function)
     if not isinstance(function, FunctionValue):
-        raise TypeMismatch(f"{describe(function)} is no function: it cannot be applied to {describe(argument)}")
+        hint = "`>>` applies a function; a shift is `>>>` in texts, shr(x, n) in Python"
+        raise TypeMismatch(
+            f"{describe(function)} is no function: it cannot be applied to {describe(argument)}",
+            hint=hint if isinstance(function, Numeral) else None,
+        )
     return function(argument)
 
 
