@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
 from lithify.lang.scalars import SCALARS
 from lithify.lowering.gemm.cpu_machine import Machine
@@ -153,6 +154,11 @@ class _Case:
         return self.by_batch or many or self.m <= 2 * self.tile[0]
 
     @property
+    def rows_meet(self) -> bool:
+        """Do rows of the right operand lie so that their elements of a tile share a few sets of the first cache?"""
+        return 4 * gcd(self.n * self.bytes("acc"), _PAGE) >= _PAGE
+
+    @property
     def pieces(self) -> int:
         """How many pieces the loop outside is cut into."""
         return _PIECES * self.machine.threads
@@ -198,7 +204,10 @@ def _blocks(case: _Case) -> _Blocks:
     if straight and all_of_b <= case.machine.room // 2:  # it stays in the second cache, as it lies in memory
         if case.wide and case.m < case.pieces * case.tile[0]:
             return _Blocks("n", case.all_rows, case.columns(case.pieces, case.n), case.k)
-        if case.n <= case.tile[1] or not case.wide or (all_of_b <= case.panel and not case.by_batch):
+        small = all_of_b <= case.panel and not case.by_batch
+        if small and case.wide and case.rows_meet:
+            return _Blocks("n", case.tile[0], case.columns(case.machine.threads, case.n), case.k, pack_b="thread")
+        if small or case.n <= case.tile[1] or not case.wide:
             return _Blocks("m", case.rows(case.pieces, case.m), case.all_columns, case.k)
     if case.wide:
         if case.machine.own_bytes is not None:
