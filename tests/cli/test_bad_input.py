@@ -36,6 +36,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "total"), r"no program.*FILE\.lift"),
     (("run", "total:total"), r"no module total.*did you mean total\.lift"),
     (("run", "no_such_module:f"), "no module no_such_module"),
+    (("run", ":f"), "no file or module before the colon"),
     (("run", "json:dumps"), "json:dumps is a function.*lithify.program"),
     (("run", "json:nope"), "json has no nope"),
     (("run", "lithify.operators.image:harriss"), "defines no harriss.*did you mean harris"),

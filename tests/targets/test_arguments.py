@@ -286,6 +286,8 @@ def test_size_functions() -> None:
 
 def test_aligned_memory_of_no_elements() -> None:
     assert aligned_empty((0, 3), np.dtype(np.float32)).shape == (0, 3)
+    with pytest.raises(MemoryError, match="unable to allocate"):  # a size that no number of the machine holds
+        aligned_empty((10**26,), np.dtype(np.float32))
 
 
 def test_memory_is_used_again_when_nobody_uses_it() -> None:

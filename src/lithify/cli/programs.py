@@ -95,6 +95,8 @@ def shipped_text(module: str) -> Path | None:
 def _of_python(module_name: str, name: str) -> Program:
     from lithify.program import Program
 
+    if not module_name:
+        raise LithifyError("there is no file or module before the colon", hint=_FORMS)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:

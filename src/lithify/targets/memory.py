@@ -27,9 +27,12 @@ def address_of(array: Array) -> int:
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A new array whose contents are undefined, starting at a multiple of 64 bytes."""
+    """A new array whose contents are undefined, starting at a multiple of 64 bytes. Raises MemoryError."""
     size = prod(shape) * dtype.itemsize
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+    try:
+        raw = np.empty(size + ALIGNMENT, np.uint8)
+    except ValueError as error:  # more bytes than NumPy counts
+        raise MemoryError(f"unable to allocate {size} bytes for an array of {shape} {dtype}") from error
     skip = -address_of(raw) % ALIGNMENT
     return raw[skip : skip + size].view(dtype).reshape(shape)
 
