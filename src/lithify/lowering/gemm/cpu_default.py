@@ -144,8 +144,8 @@ class _Case:
 
     @property
     def by_batch(self) -> bool:
-        """Are there products enough in the batch for all threads?"""
-        return self.g >= 2 * self.machine.threads
+        """Are there products enough in the batch for all threads, or as many for each?"""
+        return self.g >= 2 * self.machine.threads or (self.g > 1 and self.g % self.machine.threads == 0)
 
     @property
     def wide(self) -> bool:
