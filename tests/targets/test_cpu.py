@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from lithify.lang.errors import Rejected
 from lithify.lang.levels import OUT, PAR, PRIVATE, THREAD
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bf16, bool_, complex64, complex128, f16, f32, f64, i32, u8
-from lithify.targets.cpu import CpuTarget
+from lithify.program.module import parse
+from lithify.targets.cpu import CpuTarget, policy
 from tests.targets.handmade import buffer, index, lanes, loop, op, program, random
 
 TARGET = CpuTarget(threads=2)
@@ -342,3 +344,11 @@ def test_sizes_and_strides_of_three_dimensions() -> None:
     y = TARGET.compile(program([a], [c], body))(x)
     for p in itertools.product(*map(range, shape)):
         assert y[p[2], p[0], p[1]] == x[p]
+
+
+@pytest.mark.parametrize(("n", "pieces"), [(1 << 17, 1), (1 << 21, 4), (1 << 25, policy.PIECES)])
+def test_short_loops_are_cut_in_few_pieces(n: int, pieces: int) -> None:
+    """So that each thread meets the same part of an array again."""
+    source = CpuTarget().source(parse("f = map (λ x . x * 2)")["f"].kernels(f"{n}.f32"))
+    found = re.findall(r"call void %\S+\(ptr %\S+, ptr @\S+, ptr %frame, i64 %?\S+, i64 (\d+), i64", source)
+    assert set(map(int, found)) == {pieces}

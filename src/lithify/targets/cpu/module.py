@@ -216,7 +216,7 @@ class _ProgramEmitter:
 
         def dispatch(pool: Value) -> None:
             function = self._slot(driver, DISPATCH, "ptr")
-            arguments = f"{pool.typed}, ptr @{name}, ptr %frame, {extent.typed}, i64 {policy.PIECES}"
+            arguments = f"{pool.typed}, ptr @{name}, ptr %frame, {extent.typed}, i64 {_pieces_each(constant)}"
             driver.line(f"call void {function.text}({arguments}, {driver.index(amount).typed})")
 
         if some is None:
@@ -324,6 +324,14 @@ def _known_alignment(buffer: ir.Buffer, fresh_results: bool) -> int:
     if buffer.role == "input" or (buffer.role == "output" and not fresh_results):
         return part_scalar(buffer.scalar).bytes if buffer.scalar.is_complex else buffer.scalar.bytes
     return policy.ALIGNMENT
+
+
+def _pieces_each(work: int | None) -> int:
+    """In how many pieces each thread's share of a loop is cut: few where they would be short.
+
+    Then a thread meets the same part of an array at each call, and finds it in the caches of its core.
+    """
+    return policy.PIECES if work is None else max(1, min(policy.PIECES, work // policy.PIECE_WORK))
 
 
 def _pieces(block: ir.Block) -> Iterable[tuple[ir.Block, bool]]:

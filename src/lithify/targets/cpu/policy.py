@@ -20,6 +20,10 @@ COSTLY = {"exp": 12, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 20, "er
 # Pieces of a parallel loop a thread takes in turn, so that a delayed thread leaves work to the others.
 PIECES = 8
 
+# Work of a loop for each of these pieces, at least. With fewer, longer ones, loops over arrays that the cores' own
+# caches hold took 1.1 to 1.7 times less time on Sapphire Rapids, and no others took more.
+PIECE_WORK = 1 << 22
+
 # Results and temporaries of at least this many bytes, which the caches would not hold until they are read, are written
 # past them: a third faster for copies on Zen 5, because the lines are not fetched before they are overwritten.
 STREAMED_BYTES = 32 << 20
