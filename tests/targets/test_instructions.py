@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lithify.arith import const
 from lithify.kernel import ir
 from lithify.kernel.translate import translate
 from lithify.lang import read_text
@@ -132,6 +133,10 @@ def test_which_zeros_are_left_out() -> None:
         assert zeros_before(changed, place, tiles) == 0, f"a line is set to {value}"
     guarded = replace(lanes, body=(replace(lanes.body[0], guard=(lanes.variable.expr - 3,)),))
     assert zeros_before((*block[:5], guarded, *block[6:]), place, tiles) == 0, "a part of a line is set"
+    first = tiles[1].place
+    flat = replace(first.buffer, name="flat", shape=(const(16 * 16),))
+    elsewhere = replace(tiles[1], place=replace(first, buffer=flat, index=(const(0),)))
+    assert zeros_before(block, place, (tiles[0], elsewhere)) == 0, "a tile is in an array of other dimensions"
 
 
 @EACH_ROW

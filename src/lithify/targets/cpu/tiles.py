@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice, takewhile
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
@@ -33,6 +34,11 @@ class Tile:
 
     place: ir.Load
     pitch: Expr
+
+    @property
+    def start(self) -> Expr:
+        """The number of its first element in its array."""
+        return self.place.buffer.position(self.place.index)
 
 
 def is_tile_instruction(statement: ir.Statement) -> bool:
@@ -75,9 +81,7 @@ def accumulations(block: ir.Block) -> dict[int, Accumulation]:
         if isinstance(statement, ir.Loop):
             tiles = accumulated(statement.body, statement.variable)
         else:
-            while position + count <= len(block) and is_tile_instruction(block[position + count - 1]):
-                count += 1
-            count = max(1, count - 1)
+            count = max(1, sum(1 for _ in takewhile(is_tile_instruction, islice(block, position, None))))
             tiles = accumulated(block[position : position + count], None)
         if tiles:
             found[position] = Accumulation(count, tiles, zeros_before(block, position, tiles))
@@ -114,8 +118,7 @@ def accumulated(block: ir.Block, variable: Variable | None) -> tuple[Tile, ...]:
 def _may_overlap(a: Tile, b: Tile, row: InstructionRow) -> bool:
     if a.place.buffer is not b.place.buffer:
         return False
-    apart = (a.place.buffer.position(a.place.index) - b.place.buffer.position(b.place.index)).constant
-    pitch, columns = a.pitch.constant, row.in_line[2]
+    apart, pitch, columns = (a.start - b.start).constant, a.pitch.constant, row.in_line[2]
     if apart is None or pitch is None or a.pitch != b.pitch:
         return True
     return any(abs(apart - lines * pitch) < columns for lines in range(1 - _ROWS, _ROWS))
@@ -126,12 +129,13 @@ def zeros_before(block: ir.Block, position: int, tiles: tuple[Tile, ...]) -> int
 
     Whoever keeps the tiles in registers and stores them later may leave these statements out.
     """
-    buffer = tiles[0].place.buffer
-    origin = buffer.position(tiles[0].place.index)
+    buffer, origin = tiles[0].place.buffer, tiles[0].start
+    if any(tile.place.buffer is not buffer for tile in tiles):
+        return 0
     wanted: set[int] = set()
     for tile in tiles:
-        start, pitch = (buffer.position(tile.place.index) - origin).constant, tile.pitch.constant
-        if tile.place.buffer is not buffer or start is None or pitch is None:
+        start, pitch = (tile.start - origin).constant, tile.pitch.constant
+        if start is None or pitch is None:
             return 0
         columns = _LINE // buffer.scalar.bytes
         wanted |= {start + row * pitch + column for row in range(_ROWS) for column in range(columns)}
