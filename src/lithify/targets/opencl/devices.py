@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -17,12 +17,16 @@ DEVICE_ALIGNMENT = 128
 
 @dataclass(frozen=True)
 class OpenCLDevice:
-    """A device: `name` is `opencl:0`, `opencl:1`, .. in the order of the platforms; `handle` is pyopencl's device."""
+    """A device: `name` is `opencl:0`, `opencl:1`, .. in the order of the platforms; `handle` is pyopencl's device.
+
+    `process` is the one that asked the drivers for it, who then started their threads there.
+    """
 
     name: str
     platform: str
     description: str
     handle: Any
+    process: int = field(default_factory=os.getpid, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.description}; {self.platform})"
@@ -75,7 +79,7 @@ class OpenCLDevice:
         """Raises LaunchError in a fork of a process that has loaded OpenCL: the driver's threads stayed behind, and a
         call would wait for them for ever.
         """
-        if _lost:
+        if os.getpid() != self.process:
             raise LaunchError(
                 f"{self.name} does not work in a fork of a process that used OpenCL or listed its devices",
                 hint='use OpenCL after the fork only, or start processes by multiprocessing.get_context("spawn")',
@@ -141,15 +145,3 @@ def select(wish: str | None = None) -> OpenCLDevice:
 
 def _listed(found: Sequence[OpenCLDevice]) -> str:
     return ", ".join(map(str, found))
-
-
-_lost: list[bool] = []  # not empty: a process that this one is a fork of has the drivers' threads
-
-
-def _after_fork() -> None:
-    if devices.cache_info().currsize:  # drivers start their threads when their devices are asked for
-        _lost.append(True)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
