@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lithify.explore.phases import filters
 from lithify.explore.phases.anatomy import Anatomy, Lengths
 from lithify.explore.phases.filters import Filter
+from lithify.lowering.facts import core_cache
 from lithify.machine import DeviceModel
 
 _BITS = 32
@@ -34,11 +35,10 @@ class Limits:
     def of(model: DeviceModel) -> Limits:
         """The limits of a device."""
         registers = model.registers
-        cache = max([c.bytes for c in model.caches if c.level <= 2], default=1 << 18)
         local = model.memory("local").bytes if model.has_memory("local") else None
         return Limits(
             registers.per_item * registers.bytes,
-            cache if local is None else local,
+            core_cache(model) if local is None else local,
             1 if model.kind == "gpu" else model.vector_width(_BITS),
             model.access_bytes * 8 // _BITS if model.kind == "gpu" else model.vector_lanes,
             model.cores,
