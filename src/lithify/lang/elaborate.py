@@ -104,9 +104,15 @@ def python_function(function: Callable[..., Term]) -> FunctionValue:
 
 
 class Sizes:
-    """Size parameters: those that are known, by whom, and those that were needed and are not."""
+    """Size parameters: those that are known, by whom, and those that were needed and are not.
 
-    def __init__(self, given: Mapping[str, int | Expr] | None = None) -> None:
+    `outside` tells the sizes of a program that this one is used in: they are known too, but not to annotations.
+    """
+
+    def __init__(
+        self, given: Mapping[str, int | Expr] | None = None, outside: Callable[[str], Expr | None] | None = None
+    ) -> None:
+        self.outside = outside
         self.known: dict[str, Numeral] = {
             name: Numeral(as_expr(value), f"{name} = {value} was given") for name, value in (given or {}).items()
         }
@@ -115,6 +121,9 @@ class Sizes:
     def resolve(self, name: FreeName) -> Expr:
         """The size of a free name: a size variable, noted as unbound, when nothing is known of it."""
         if name.name not in self.known:
+            found = None if self.outside is None else self.outside(name.name)
+            if found is not None:
+                return found
             self.unbound.setdefault(name.name, name.span)
         return self.symbolic(name)
 
@@ -144,8 +153,9 @@ class Elaborator:
         self,
         sizes: Mapping[str, int | Expr] | None = None,
         attributes: Mapping[str, Any] | None = None,
+        outside: Callable[[str], Expr | None] | None = None,
     ) -> None:
-        self.sizes = Sizes(sizes)
+        self.sizes = Sizes(sizes, outside)
         self.attributes = attributes or {}
         self.entering = False  # the next function entered is the program: its parameters' sizes are the program's
 

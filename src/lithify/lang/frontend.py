@@ -32,22 +32,14 @@ from lithify.lang.errors import TypeMismatch, UnboundSize
 from lithify.lang.levels import Memory
 from lithify.lang.module import Elaborated
 from lithify.lang.operators import OPERATORS, Operator, convert_to
+from lithify.lang.place import located, place
 from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.scalars import SCALARS, Scalar
 from lithify.lang.term import Term, subterms
-from lithify.lang.traced import (
-    SIZES,
-    KnownSizes,
-    Traced,
-    TracedFunction,
-    located,
-    place,
-    resolve_nothing,
-    to_value,
-    traced,
-)
+from lithify.lang.traced import Traced, TracedFunction, resolve_nothing, to_value, traced
 from lithify.lang.types import Array, Index, Tuple, Type, dimensions_hint, shape_of, sizes_in
-from lithify.lang.values import FunctionValue, describe
+from lithify.lang.uses import SIZES, KnownSizes, sizes_of, used
+from lithify.lang.values import FunctionValue, Value, describe
 
 # ---- what is not a primitive or an operator --------------------------------------------------------------------------
 
@@ -101,6 +93,9 @@ def operator(
     return TracedFunction(as_function(name, on))
 
 
+_INSTEAD = "use map, reduce, scan or iterate"
+
+
 # ---- tracing a program -----------------------------------------------------------------------------------------------
 
 
@@ -136,21 +131,56 @@ def build(
     for name, annotation, type_ in zip(names, annotations, types, strict=True):
         if annotation is not None:
             known.unify(annotation, type_, f"{name} : {type_}")
-    tracing = KnownSizes(known.bound)
-    token = SIZES.set(tracing)
+    tracing = KnownSizes(function, known.bound)
     try:
-        result = to_value(function(*[Traced(core.param(n, t)) for n, t in zip(names, types, strict=True)]))
-        if isinstance(result, FunctionValue):
-            raise TypeMismatch(f"{function.__name__} returns {describe(result)}", hint="is an argument missing?")
-        term = as_term(result)
-        _check_result(function, signature, term, known)
+        with sizes_of(tracing):
+            result = to_value(function(*[Traced(core.param(n, t)) for n, t in zip(names, types, strict=True)]))
+            if isinstance(result, FunctionValue):
+                raise _gives_function(function, result)
+            term = as_term(result)
+            _check_result(function, signature, term, known)
     except TypeMismatch as error:
         _check_sizes(function, tracing.missed, types, error)
         raise
-    finally:
-        SIZES.reset(token)
     _check_sizes(function, tracing.missed | _size_variables(term), types)
     return Elaborated(term, tuple(zip(names, types, strict=True)), {v.name: e for v, e in known.bound.items()})
+
+
+def _gives_function(function: Callable[..., Any], result: FunctionValue) -> TypeMismatch:
+    return TypeMismatch(f"{function.__name__} returns {describe(result)}", hint="is an argument missing?")
+
+
+def value_of(function: Callable[..., Any], given: Mapping[str, int | Expr] | None = None) -> Value:
+    """A Python function that is a program, as a value: to be used in another program, for what it is given there.
+
+    `given` are sizes by name. Raises what `build` does, where the value is applied.
+    """
+    signature = _signature(function)
+    annotations = declared(function)
+
+    def apply(*arguments: Value) -> Value:
+        user = SIZES.get()
+        if user is not None and user.traces(function):
+            raise TypeMismatch(f"{function.__name__} uses itself: recursion is not possible", hint=_INSTEAD)
+        known = _Sizes(given or {})
+        fitted = list(arguments)
+        typed = [isinstance(argument, Term) for argument in arguments]
+        for position in sorted(range(len(typed)), key=lambda k: not typed[k]):  # terms tell sizes that numbers need
+            annotation = annotations[position]
+            if annotation is not None:
+                term = as_term(arguments[position], known.in_type(annotation))
+                known.unify(annotation, term.type, f"{list(signature.parameters)[position]} : {term.type}")
+                fitted[position] = term
+        with sizes_of(KnownSizes(function, known.bound, user)):
+            result = to_value(function(*map(traced, fitted)))
+            if isinstance(result, FunctionValue):
+                raise _gives_function(function, result)
+            if signature.return_annotation is not inspect.Parameter.empty:
+                result = as_term(result)
+                _check_result(function, signature, result, known)
+            return result
+
+    return used(FunctionValue(function.__name__, len(annotations), apply) if annotations else apply())
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
@@ -282,7 +312,7 @@ _NAMES: dict[str, str] = {
     for name in (*PRIMITIVES, *[o for o in OPERATORS if o not in SCALARS], *prelude.definitions())
 }
 
-__all__ = ["Array", "Traced", "TracedFunction", "convert", "let", "size", "sizes", "to", *_NAMES]  # noqa: PLE0604
+__all__ = ["Array", "Index", "Traced", "TracedFunction", "convert", "let", "size", "sizes", "to", *_NAMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -178,9 +178,10 @@ class Definition:
         return f"in the use of `{self.name}` with {', '.join(named[: len(arguments)])}"
 
     def _with_sizes(self, arguments: Sequence[Type] | Mapping[str, Type] | None, sizes: Sizes | None) -> Elaborated:
-        unused = [n for n in sizes or () if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", self.module.source.text)]
-        if unused:
-            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", where=str(self.syntax.span))
+        try:
+            self._refuse_unused(sizes)
+        except TypeMismatch as error:
+            raise error.located(str(self.syntax.span)) from None
         elaborator = Elaborator(sizes)
         try:
             return self._elaborate(elaborator, arguments)
@@ -188,6 +189,41 @@ class Definition:
             if elaborator.sizes.unbound:
                 raise self._unbound(elaborator) from error
             raise
+
+    def _refuse_unused(self, sizes: Sizes | None) -> None:
+        unused = [n for n in sizes or () if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", self.module.source.text)]
+        if unused:
+            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}")
+
+    def value(self, sizes: Sizes | None = None, outside: Callable[[str], Expr | None] | None = None) -> Value:
+        """The definition as a value, to be used in another program; `outside` tells sizes of that one by name.
+
+        Raises what `elaborate` does, where it is applied.
+        """
+        self._refuse_unused(sizes)
+
+        def apply(*arguments: Value) -> Value:
+            elaborator = Elaborator(sizes, outside=outside)
+            value = self._entered(elaborator)
+            try:
+                for argument in arguments:
+                    value = call(value, argument)
+            except TypeMismatch as error:
+                if elaborator.sizes.unbound:
+                    raise self._unbound(elaborator) from error
+                raise
+            if elaborator.sizes.unbound:
+                raise elaborator.sizes.error()
+            return value
+
+        value = apply()
+        return FunctionValue(self.name, value.arity, apply) if isinstance(value, FunctionValue) else value
+
+    def _entered(self, elaborator: Elaborator) -> Value:
+        """The definition as the program that is elaborated: its parameters' sizes are known everywhere in it."""
+        value = _Scope(self.module, elaborator, self.position + 1)[self.name]
+        elaborator.entering = True
+        return replace(value, definition=None) if isinstance(value, FunctionValue) else value
 
     def check_names(self) -> None:
         """Raises ParseError for a name that stands where only a function can and that nothing defines.
@@ -212,12 +248,8 @@ class Definition:
         return elaborator.sizes.error()
 
     def _elaborate(self, elaborator: Elaborator, arguments: Sequence[Type] | Mapping[str, Type] | None) -> Elaborated:
-        scope = _Scope(self.module, elaborator, self.position + 1)
-        value = scope[self.name]
-        if isinstance(value, FunctionValue):
-            value = replace(value, definition=None)  # an error in it is not one in its use
-        parameters = self._parameters(elaborator, scope, value, arguments)
-        elaborator.entering = True
+        value = self._entered(elaborator)  # an error in it is not one in its use
+        parameters = self._parameters(elaborator, _Scope(self.module, elaborator, self.position + 1), value, arguments)
         for name, type_ in parameters:
             if not isinstance(value, FunctionValue):
                 raise TypeMismatch(

@@ -8,25 +8,25 @@ Nothing here reads source text: a function is called once, with objects that rec
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
-from lithify.arith import Expr, Variable
+from lithify.arith import Expr
 from lithify.lang import build
 from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, operate
-from lithify.lang.errors import LithifyError, TypeMismatch
+from lithify.lang.errors import TypeMismatch
 from lithify.lang.foreign import AS_OPERATORS, written_as
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import OPERATORS
+from lithify.lang.place import located, place
 from lithify.lang.primitives import PRIMITIVES, array_literal, at, projection
 from lithify.lang.scalars import bool_, scalar_of_dtype
 from lithify.lang.term import Term
-from lithify.lang.types import Function, Tuple, Type
+from lithify.lang.types import Function, Tuple, Type, UnderConstruction
+from lithify.lang.uses import SIZES, Usable, sizes_of
 from lithify.lang.values import (
     FunctionValue,
     LiteralArray,
@@ -38,17 +38,7 @@ from lithify.lang.values import (
     describe,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class KnownSizes:
-    """What the size variables are while a function is traced for arguments of known shapes, and which were missed."""
-
-    bound: dict[Variable, Expr]
-    missed: set[Variable] = field(default_factory=set)
-
-
 _ELSE = "the patterns and operators are functions of lithify's: lf.map, lf.reduce, lf.sqrt, .. (docs/notation.md)"
-SIZES: ContextVar[KnownSizes | None] = ContextVar("sizes", default=None)
 
 
 class NoAttribute(TypeMismatch, AttributeError):
@@ -59,7 +49,7 @@ class NoLength(TypeMismatch, TypeError):
     """The length of a traced array was asked for; `list` and the like do without."""
 
 
-class Traced:
+class Traced(UnderConstruction):
     """A value under construction: operators build terms, `xs >> f` applies f; `p[0]`, unpacking, `xs[i]` take parts."""
 
     __slots__ = ("value",)
@@ -193,7 +183,7 @@ for _python, _operator in (("neg", "neg"), ("abs", "abs"), ("invert", "not")):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TracedFunction:
+class TracedFunction(UnderConstruction):
     """A function over traced values: curried, so that arguments can be given one after another.
 
     `f >> g` applies f first. Attributes (`level="item0"`, `memory="local"`, `name="m.tile"`) are given by keyword.
@@ -201,6 +191,7 @@ class TracedFunction:
 
     value: FunctionValue
     primitive: str | None = None  # takes attributes, as long as no argument was given
+    __array_ufunc__ = None  # `array >> f` applies f to the array, not to each of its elements
 
     def __call__(self, *arguments: Any, **attributes: Any) -> Any:
         function: Value = self.value
@@ -282,6 +273,8 @@ def to_value(item: Any) -> Value:
         return _constant_array(item)
     if isinstance(item, str) and item in ("clamp", "mirror", "wrap"):
         return PadMode(item)
+    if isinstance(item, Usable):
+        return item.as_value()
     if callable(item):
         return python_function(item)
     if item is None:
@@ -302,10 +295,7 @@ def _constant_array(array: np.ndarray[Any, Any]) -> Value:
 def resolved(size: Expr | int) -> Expr | int:
     """A size with what is known of its variables."""
     known = SIZES.get()
-    if known is None or not isinstance(size, Expr):
-        return size
-    known.missed.update(size.variables() - known.bound.keys())
-    return size.substitute(known.bound)
+    return size if known is None or not isinstance(size, Expr) else known.resolve(size)
 
 
 def python_function(function: Callable[..., Any]) -> FunctionValue:
@@ -322,30 +312,11 @@ def python_function(function: Callable[..., Any]) -> FunctionValue:
     if arity == 0:
         raise TypeMismatch(f"the function {name} takes no parameters", where=place())
     label = "the function" if name == "<lambda>" else name
-    return FunctionValue(label, arity, lambda *given: to_value(function(*map(traced, given))))
+    written_under = SIZES.get()
 
+    def body(*given: Value) -> Value:
+        """In the program that it was written in, where it is an argument of one that is used there."""
+        with sizes_of(written_under or SIZES.get()):
+            return to_value(function(*map(traced, given)))
 
-def located(make: Callable[[], Any]) -> Any:
-    """Run what builds a term; an error gets the line of the user's code."""
-    try:
-        return make()
-    except LithifyError as error:
-        if error.where is None:
-            error.located(place())
-        raise
-
-
-_NOT_THE_USERS = (
-    "lithify",
-    "numpy",
-    "functools",
-    "contextlib",
-)  # the libraries' frames lie between those of the front end
-
-
-def place() -> str:
-    """File and line of the innermost frame that is not the front end's."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}, line {frame.f_lineno}, in {frame.f_code.co_name}"
+    return FunctionValue(label, arity, body)

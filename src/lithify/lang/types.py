@@ -19,14 +19,23 @@ class Type:
         return str(self)
 
 
+class UnderConstruction:
+    """What stands for a value while a program is built in Python; it is no argument for a compiled program."""
+
+    __slots__ = ()
+
+
 _interned: dict[tuple[object, ...], Type] = {}
 
 
 class Index(Type):
-    """`idx[S]`: an index into an array of size S; its values are 0 <= i < S."""
+    """`idx[S]`: an index into an array of size S; its values are 0 <= i < S. In annotations `Index[n]` is `idx[n]`."""
 
     __slots__ = ("size",)
     size: Expr
+
+    def __class_getitem__(cls, size: Expr | int) -> Index:
+        return cls(size)
 
     def __new__(cls, size: Expr | int) -> Index:
         size = as_expr(size)

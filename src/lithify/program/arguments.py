@@ -19,7 +19,7 @@ import numpy as np
 from lithify.arith import Expr, Variable, const, size
 from lithify.lang.errors import LaunchError, ParseError
 from lithify.lang.scalars import SCALARS, Scalar, bool_, complex64, f32, i32, scalar_of_dtype
-from lithify.lang.types import Array, Index, Tuple, Type, array
+from lithify.lang.types import Array, Index, Tuple, Type, UnderConstruction, array
 
 if TYPE_CHECKING:
     from lithify.lang.syntax import Expression, TypeSyntax
@@ -69,6 +69,16 @@ def key_of(value: Any) -> Hashable:
 def is_empty(arguments: Sequence[Any], sizes: Iterable[tuple[str, int]] = ()) -> bool:
     """Whether some dimension of the arguments, or a size that is given, is 0."""
     return any(0 in getattr(leaf, "shape", ()) for leaf in flatten(arguments)) or any(n == 0 for _, n in sizes)
+
+
+def is_under_construction(arguments: Iterable[Any]) -> bool:
+    """Whether a value of a program that is being built is among the arguments."""
+    for argument in arguments:
+        if isinstance(argument, UnderConstruction):
+            return True
+        if isinstance(argument, tuple | list) and is_under_construction(argument):
+            return True
+    return False
 
 
 def is_type(argument: Any) -> bool:

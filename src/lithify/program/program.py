@@ -18,7 +18,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lithify.lang.errors import LaunchError
-from lithify.program.arguments import Described, decide, describe, is_empty, key_of
+from lithify.program.arguments import Described, decide, describe, is_empty, is_under_construction, key_of
 from lithify.program.devices import Device, device
 from lithify.program.size_classes import classes_of
 from lithify.program.sources import FunctionSource, Sizes, Source
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lithify.kernel.ir import Program as KernelProgram
     from lithify.lang.term import Term
     from lithify.lang.types import Type
+    from lithify.lang.values import Value
     from lithify.program.check import Check
     from lithify.program.explain import Explanation
     from lithify.rewrite import Derivation
@@ -132,6 +133,8 @@ class Program:
     def __call__(self, *arguments: Any, out: Any = None, sizes: Mapping[str, int] | None = None, **named: Any) -> Any:
         """Run. Arguments come in order or by name; `sizes` gives what their shapes do not determine.
 
+        In a function that builds a program, of its values: the program, as a part of that one.
+
         Returns an array, a number (NumPy's) where the result is a scalar, or nested tuples of them; `out` is filled and
         returned if it is given. Raises LithifyError (TypeMismatch, UnboundSize, LaunchError, ..) for what does not fit.
         """
@@ -139,6 +142,9 @@ class Program:
             result = self._quick(arguments, out)
             if result is not NotImplemented:
                 return result
+        if is_under_construction((*arguments, *named.values())):
+            return self._use(arguments, out, sizes, named)
+        if not named and not sizes:
             run = self._ready.get(tuple([key_of(a) for a in arguments]))
             if run is not None:
                 result = run(arguments, out)
@@ -146,6 +152,40 @@ class Program:
                 return result
         ordered = self._given(arguments, named)
         return self._run(ordered, sizes)(ordered, out)
+
+    def as_value(self, sizes: Mapping[str, int] | None = None) -> Value:
+        """The program as a value of one that is built in Python and uses it, on whatever device that one runs."""
+        return self.origin.value(sizes or {})
+
+    def _use(
+        self, arguments: tuple[Any, ...], out: Any, sizes: Mapping[str, int] | None, named: Mapping[str, Any]
+    ) -> Any:
+        from lithify.lang.coerce import call
+        from lithify.lang.place import located
+        from lithify.lang.traced import to_value, traced
+        from lithify.lang.values import FunctionValue
+
+        def apply() -> Value:
+            ordered = self._ordered(arguments, named)
+            if out is not None:
+                raise LaunchError(f"{self.name} is a part of the program here: there is no array to fill")
+            value = self.as_value(sizes)
+            for argument in ordered:
+                if not isinstance(value, FunctionValue):
+                    raise self._other_number(len(ordered))
+                value = call(value, to_value(argument))
+            if isinstance(value, FunctionValue):
+                raise self._other_number(len(ordered))
+            return value
+
+        return traced(located(apply))
+
+    def _other_number(self, given: int) -> LaunchError:
+        """The error of a number of arguments that is not the parameters'."""
+        missing = self.parameters[given:]
+        what = f"no value is given for {', '.join(missing)}" if missing else f"{given} arguments are given"
+        takes = f"takes {', '.join(self.parameters)}" if self.parameters else "has parameters without names"
+        return LaunchError(f"{self.name}: {what}", hint=f"{self.name} {takes}")
 
     def _run(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None) -> Run:
         """The compiled program for such arguments; remembered."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lithify.lang.module import Definition, Elaborated
     from lithify.lang.syntax import TypeSyntax
     from lithify.lang.types import Type
+    from lithify.lang.values import Value
     from lithify.program.module import Text
 
 Sizes = tuple[tuple[str, int], ...]
@@ -43,6 +44,10 @@ class Source(Protocol):
 
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         """Text that identifies the program for the disk cache; the term is asked for where it has to be known."""
+        ...
+
+    def value(self, sizes: KnownSizes) -> Value:
+        """The program as a value of one that is built and uses it; it is applied in Python's functions only."""
         ...
 
     def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
@@ -80,6 +85,13 @@ class TextSource:
 
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         return f"{self.text.digest} {self.name}"
+
+    def value(self, sizes: KnownSizes) -> Value:
+        from lithify.lang.uses import SIZES, used
+
+        user = SIZES.get()
+        value = self.text.module[self.name].value(sizes, None if user is None else user.named)
+        return used(value, shipped=self.text.shipped)
 
     def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
         definition = self.text.module[self.name]
@@ -119,6 +131,11 @@ class FunctionSource:
         program = elaborated()
         names = ", ".join(f"{name} : {type_}" for name, type_ in program.parameters)
         return hashlib.sha256(f"{names} {digest(program.term)}".encode()).hexdigest()
+
+    def value(self, sizes: KnownSizes) -> Value:
+        from lithify.lang.frontend import value_of
+
+        return value_of(self.function, sizes)
 
     def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
         from lithify.lang.frontend import build
