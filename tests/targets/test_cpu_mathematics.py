@@ -83,6 +83,17 @@ def test_unary(name: str, scalar: Scalar) -> None:
         assert error[worst] <= BOUNDS[name], f"{name}({part[worst]!r}) = {got[worst]!r}: {error[worst]} units"
 
 
+@pytest.mark.parametrize("scalar", [f32, f64], ids=str)
+@pytest.mark.parametrize("name", ["exp", "rsqrt"])
+def test_a_value_does_not_depend_on_its_place(name: str, scalar: Scalar) -> None:
+    """In registers of any width, in several, and what is left over one by one: the same to the last bit."""
+    x = samples(scalar, name)[::29]
+    alone = TARGET.compile(elementwise(name, len(x), 1, [scalar], scalar))(x)
+    for width in (4, 8, 16, 32, 64) if scalar is f32 else (2, 4, 8, 16, 32):
+        got = TARGET.compile(elementwise(name, len(x), width, [scalar], scalar))(x)
+        np.testing.assert_array_equal(got, alone, err_msg=f"{width} lanes")
+
+
 def test_the_sign_of_zero_is_kept() -> None:
     x = np.array([-0.0, 0.0] * 16, np.float32)
     for name in ("sin", "tan", "tanh", "erf", "sqrt"):

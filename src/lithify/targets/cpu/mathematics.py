@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lithify.targets.cpu import avx512
 from lithify.targets.cpu import coefficients as c
 from lithify.targets.cpu.builder import Builder, Value
 
@@ -28,6 +29,8 @@ class _Format:
     ln2: tuple[float, float]  # high part with trailing zeros, low part
     least_normal: float
     erf_one: float  # from here on erf is 1
+    shortest_vector: int  # the lanes of the shortest vector
+    newton_steps: int  # for a root, from 14 bits
 
     @property
     def tables(self) -> str:
@@ -36,9 +39,11 @@ class _Format:
 
 _FORMATS = {
     "float": _Format("float", "i32", 23, 127, 1.5 * 2.0**23, 89.0, -104.0,
-                     (float.fromhex("0x1.62e400p-1"), float.fromhex("0x1.7f7d1cf79abcap-20")), 2.0**-126, 4.0),
+                     (float.fromhex("0x1.62e400p-1"), float.fromhex("0x1.7f7d1cf79abcap-20")), 2.0**-126, 4.0,
+                     shortest_vector=4, newton_steps=1),
     "double": _Format("double", "i64", 52, 1023, 1.5 * 2.0**52, 710.0, -746.0,
-                      (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")), 2.0**-1022, 6.0),
+                      (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")), 2.0**-1022, 6.0,
+                      shortest_vector=2, newton_steps=2),
 }  # fmt: skip
 _LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 _SQRT_HALF_BITS = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
@@ -68,12 +73,15 @@ def exp(b: Builder, operands: Sequence[Value]) -> Value:
     x = operands[0]
     f = _FORMATS[x.kind]
     low, high = x.like(f.exp_low), x.like(f.exp_high)
-    clamped = x.compare("gt", high).choose(high, x.compare("lt", low).choose(low, x))
+    bounded = x.compare("gt", high).choose(high, x)
+    clamped = bounded.compare("lt", low).choose(low, bounded)
     rounded = b.fma(clamped, _LOG2_E, f.magic)
     n = rounded - f.magic
     r = b.fma(n, -f.ln2[0], clamped)
     r = b.fma(n, -f.ln2[1], r)
-    p = b.fma(_polynomial(r, _table("EXP", f)) * r, r, r) + 1.0
+    p = _polynomial(r, (1.0, 1.0, *_table("EXP", f)))
+    if avx512.fits(p):
+        return avx512.times_power_of_two(p, n)
     # 2^n in two factors: one alone may leave the range
     count = rounded.bits() - x.like(f.magic).bits()
     first = count.ashr(1)
@@ -82,6 +90,22 @@ def exp(b: Builder, operands: Sequence[Value]) -> Value:
 
 def _power_of_two(n: Value, f: _Format) -> Value:
     return (n + f.bias).shl(f.mantissa).cast("bitcast", f.name)
+
+
+def rsqrt(b: Builder, operands: Sequence[Value]) -> Value:
+    """1 / sqrt x: by Newton's method from a rough value where there is an instruction for one (which takes much less
+    time than a root and a division)."""
+    x = operands[0]
+    vector = x.splat(_FORMATS[x.kind].shortest_vector)
+    if not avx512.fits(vector):
+        return x.like(1.0) / b.intrinsic("sqrt", x)
+    rough = result = avx512.rough_inverse_root(vector)
+    for _ in range(_FORMATS[x.kind].newton_steps):
+        error = b.fma(-(vector * result), result, 1.0)
+        result = b.fma(result * 0.5, error, result)
+    # that of 0 is infinite, that of infinity 0: no step is possible
+    result = result.compare("eq", result).choose(result, rough)
+    return result if x.lanes else Value(b, x.kind, 0, b.emit(f"extractelement {result.typed}, i64 0"))
 
 
 def log(b: Builder, operands: Sequence[Value]) -> Value:
@@ -238,4 +262,5 @@ def pow_(b: Builder, operands: Sequence[Value]) -> Value:
 
 FUNCTIONS: dict[str, Callable[[Builder, list[Value]], Value]] = {
     "exp": exp, "log": log, "sin": sin, "cos": cos, "tan": tan, "tanh": tanh, "erf": erf, "pow": pow_,
+    "rsqrt": rsqrt,
 }  # fmt: skip

@@ -53,7 +53,6 @@ _FLOAT: dict[str, Callable[[Builder, list[Value]], Value]] = {
     "neg": lambda b, v: -v[0],
     "abs": lambda b, v: b.intrinsic("fabs", *v),
     "sqrt": lambda b, v: b.intrinsic("sqrt", *v),
-    "rsqrt": lambda b, v: b.constant(v[0].kind, 1.0, v[0].lanes) / b.intrinsic("sqrt", *v),
     "floor": lambda b, v: b.intrinsic("floor", *v),
     "ceil": lambda b, v: b.intrinsic("ceil", *v),
     "round": lambda b, v: b.intrinsic("roundeven", *v),
