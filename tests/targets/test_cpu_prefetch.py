@@ -58,6 +58,55 @@ def test_rows_of_a_stencil_are_asked_for_nearby_and_kept() -> None:
     assert {(p.ahead, p.locality) for p in found} == {(prefetch._NEAR, 3)}
 
 
+STAR = """λ volume . map (map (map (λ w . w[1][1][0] + w[1][0][1] + w[1][1][1] + w[1][2][1] + w[1][1][2])))
+  (map (λ planes . map (λ lines . slide 3 1 (transpose (map transpose lines))) (slide 3 1 (transpose planes)))
+       (slide 3 1 volume))"""
+
+
+@pytest.mark.parametrize("shape", [(20, 60, 450), (9, 40, 322), (30, 33, 407)])
+def test_of_short_rows_those_that_nobody_has_read_are_asked_for(shape: tuple[int, int, int]) -> None:
+    """Those in the next plane: the others were read a plane before."""
+    volume = random(int(np.prod(shape))).reshape(shape)
+    program = kernels(STAR, volume)
+    plane, row = shape[1] * shape[2], shape[2]
+    asked = 0
+    for kernel in program.kernels:
+        for site in prefetch._sites(kernel.body, ()):
+            found = plan(kernel).get(id(site.loop), ())
+            planes = {stream.index.offset // plane for stream in site.streams}
+            if len(planes) == 3 and len(site.around) == 2:
+                last = {s.index for s in site.streams if s.index.offset // plane == max(planes)}
+                assert {p.index for p in found} == last
+                assert {p.ahead % (4 * row) for p in found} == {0}
+                asked += len(found)
+    assert asked
+    got, v = CpuTarget(threads=2).compile(program)(volume), volume.astype(np.float64)
+    expected = v[1:-1, 1:-1] + v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:]
+    np.testing.assert_allclose(got, expected[:, :, 1:-1], atol=1e-5)
+
+
+def test_planes_for_which_there_is_no_room_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "_ROWS_SHARE", 1e-9)
+    found = prefetches(kernels(STAR, random(20 * 60 * 130).reshape(20, 60, 130)))
+    assert len({p.index.offset for p in found}) >= 5
+
+
+def test_what_an_iteration_before_has_read() -> None:
+    steps = ((0, 7), (1000, 20), (10, 50))  # nothing moves, planes of 1000, of rows of 10
+    for distance, before in (
+        (10, True),
+        (1000, True),
+        (990, True),
+        (1490, True),
+        (1500, False),
+        (20, False),
+        (0, False),
+    ):
+        assert prefetch._met_before(distance, steps, 4, 1000) == before, distance
+    assert not prefetch._met_before(1000, steps, 4, 999)
+    assert not prefetch._met_before(10, ((10, 1),), 4, 1000)  # there is no iteration before
+
+
 ROWS = "map (λ row . reduce (+) 0 (map (λ x . x / reduce max 0 row) row))"
 
 
