@@ -72,8 +72,21 @@ class IndexValue:
     scalar: Scalar
 
 
+class ElementAccess:
+    """What loads and stores have in common: they name one element of a buffer."""
+
+    __slots__ = ()
+    buffer: Buffer
+    index: Index
+
+    @property
+    def position(self) -> Expr:
+        """The element's number in memory, see `Buffer.position`."""
+        return self.buffer.position(self.index)
+
+
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(ElementAccess):
     """buffer[index], or `fill` where a condition of the guard fails (then nothing is read)."""
 
     buffer: Buffer
@@ -115,7 +128,7 @@ Value = Constant | IndexValue | Load | Apply | Choose
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(ElementAccess):
     """buffer[index] := value, where the guard holds."""
 
     buffer: Buffer
@@ -125,7 +138,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class AtomicUpdate:
+class AtomicUpdate(ElementAccess):
     """buffer[index] := operator(buffer[index], value), indivisibly, where the guard holds."""
 
     operator: Operator

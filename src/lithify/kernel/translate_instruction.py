@@ -67,8 +67,8 @@ def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> 
                           "copy it to memory with its padding")  # fmt: skip
     first = _element(value, const(0), const(0))
     assert isinstance(first, ir.Load)
-    origin = first.buffer.position(first.index)
-    position = element.buffer.position(element.index) - origin
+    origin = first.position
+    position = element.position - origin
     register = _register(tr, row, number, rows, columns)
     if position is register:
         return first, const(row.in_line[number])
@@ -77,7 +77,7 @@ def _place(tr: Translator, t: Term, what: str, number: int, value: Readable) -> 
         begins = _begin_of_second_line(tr, row, number)
         second = _element(value, *begins)
         assert isinstance(second, ir.Load)
-        pitch = second.buffer.position(second.index) - origin
+        pitch = second.position - origin
         if position is line * pitch + (register - line * row.in_line[number]):
             return first, pitch
     raise tr.rejected(

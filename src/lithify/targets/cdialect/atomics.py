@@ -16,7 +16,7 @@ def atomic_lines(values: ValuePrinter, place: Place, statement: AtomicUpdate) ->
     forms = values.dialect.atomics
     scalar, operator = statement.buffer.scalar, statement.operator
     value = values.value(statement.value)
-    index = values.indices.text(statement.buffer.position(statement.index))
+    index = values.indices.text(statement.position)
     names = {"pointer": place.name, "index": index.text, "value": value.within(CHOICE + 1)}
     builtin = forms.builtin.get((operator.name, scalar))
     if builtin is not None:

@@ -140,7 +140,7 @@ class KernelPrinter:
 
     def _store(self, statement: Store) -> str:
         place = self.values.places[statement.buffer]
-        position = statement.buffer.position(statement.index)
+        position = statement.position
         value = self.values.value(statement.value)
         if place.cells is not None:
             assert position.constant is not None

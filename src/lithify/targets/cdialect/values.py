@@ -74,7 +74,7 @@ class ValuePrinter:
     def element(self, load: Load) -> Text:
         """The element itself, the guard left aside."""
         place = self.places[load.buffer]
-        position = load.buffer.position(load.index)
+        position = load.position
         if place.cells is not None:
             assert position.constant is not None
             return Text(self.component(place, position.constant))

@@ -39,7 +39,7 @@ class VectorPrinter:
     def store(self, statement: Store) -> list[str]:
         """buffer[index] := value for all lanes; nothing is read for lanes in which the guard fails."""
         place = self.values.places[statement.buffer]
-        position = statement.buffer.position(statement.index)
+        position = statement.position
         common, own = self._divide(statement.guard)
         self._where = own
         with self.lines.under((*common, *self._in_some_lane(own))):
@@ -158,7 +158,7 @@ class VectorPrinter:
 
     def _load(self, load: Load) -> Vector:
         place = self.values.places[load.buffer]
-        position = load.buffer.position(load.index)
+        position = load.position
         if place.cells is None:
             load = self._guarded(load)
         common, own = self._divide(load.guard)

@@ -227,13 +227,10 @@ class Emitter(Builder):
 
     # ---- memory ------------------------------------------------------------------------------------------------
 
-    def access(self, buffer: ir.Buffer, index: ir.Index) -> Access:
-        """The linear place of an element, row-major."""
-        if len(index) != len(buffer.shape):
-            raise AssertionError(f"{buffer} has {len(buffer.shape)} dimensions, indexed by {len(index)}")
-        linear = buffer.position(index)
-        stride = 0 if self.lane is None else linear.coefficient(self.lane)
-        return Access(buffer, linear, stride)
+    def access(self, element: ir.ElementAccess) -> Access:
+        """Where a load or store goes."""
+        position = element.position
+        return Access(element.buffer, position, 0 if self.lane is None else position.coefficient(self.lane))
 
     def alignment(self, access: Access, lowest: Expr) -> int:
         """Bytes that divide the address of `lowest`: gcd of its coefficients and of its base."""
@@ -266,7 +263,7 @@ class Emitter(Builder):
         buffer = load.buffer
         if buffer in self.scalars:
             return self._where(load.guard, self.scalars[buffer], load.fill)
-        access = self.access(buffer, load.index)
+        access = self.access(load)
         varies = self.depends_on_lane(access.index, *load.guard) or (self.lane is not None and access.stride is None)
         if not varies:
             return self._load_one(load, access)

@@ -262,7 +262,7 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Iterator[_Stream]:
         buffer = load.buffer
         if buffer.role not in SHARED_ROLES | OWN_ROLES or buffer.scalar.is_complex:
             continue
-        position = buffer.position(load.index)
+        position = load.position
         step = position.coefficient(loop.variable)
         if position.coefficient(lane) != 1 or step is None or mentions_data(position):
             continue

@@ -186,13 +186,13 @@ class StatementEmitter(Emitter):
         self.declare(f"declare {result} @{operation.name}({', '.join(type_ for type_, _ in values)})")
         arguments = ", ".join(f"{type_} {text}" for type_, text in values)
         text = self.emit(f"call {result} @{operation.name}({arguments})")
-        access = self.access(statement.result.buffer, statement.result.index)
+        access = self.access(statement.result)
         address, align = self.address(access, access.index), self.alignment(access, access.index)
         self.line(f"store {result} {text}, {address.typed}, align {align}")
 
     def _registers(self, load: ir.Load, held: int, type_: str) -> str:
         """`held` elements that follow one another, as a value of an LLVM type: again and again if that holds more."""
-        access = self.access(load.buffer, load.index)
+        access = self.access(load)
         address, align = self.address(access, access.index), self.alignment(access, access.index)
         times = bytes_of_type(type_) // (held * load.buffer.scalar.bytes)
         if times == 1:
@@ -204,7 +204,7 @@ class StatementEmitter(Emitter):
     # ---- stores ------------------------------------------------------------------------------------------------
 
     def _store(self, store: ir.Store) -> None:
-        access = self.access(store.buffer, store.index)
+        access = self.access(store)
         if self.lane is None or not (
             self.mask is not None or self.depends_on_lane(access.index, *store.guard) or access.stride is None
         ):
@@ -313,14 +313,14 @@ class StatementEmitter(Emitter):
         first = block[position]
         if self.lane is None or self.mask is not None or not isinstance(first, ir.Store):
             return []
-        lowest = self.access(first.buffer, first.index)
+        lowest = self.access(first)
         stores = [s for s in block[position : position + (lowest.stride or 0)] if isinstance(s, ir.Store)]
         if lowest.stride not in (2, 4, 8, 16) or len(stores) < lowest.stride or first.buffer.scalar.is_complex:
             return []
         for number, store in enumerate(stores):
             if store.buffer is not first.buffer or store.guard or reads_buffer(store.value, first.buffer):
                 return []
-            if self.access(store.buffer, store.index).index is not lowest.index + number:
+            if self.access(store).index is not lowest.index + number:
                 return []
         return stores
 
@@ -330,7 +330,7 @@ class StatementEmitter(Emitter):
         buffer = stores[0].buffer
         parts = [self.value(s.value, buffer.scalar)[0].splat(self.width) for s in stores]
         vectors = self._interleave([to_memory(part, buffer.scalar) for part in parts])
-        access = self.access(buffer, stores[0].index)
+        access = self.access(stores[0])
         first = access.index - self.lane.expr * len(stores)
         address, align = self.address(access, first), self.alignment(access, first)
         size = bytes_of_kind(vectors[0].kind)
@@ -403,7 +403,7 @@ class StatementEmitter(Emitter):
     def _atomic_here(self, update: ir.AtomicUpdate) -> None:
         scalar = update.buffer.scalar
         operand = self.value(update.value, scalar)
-        access = self.access(update.buffer, update.index)
+        access = self.access(update)
         address = self.address(access, access.index)
         operation = _atomic_operation(update.operator.name, scalar)
         if operation is not None:

@@ -38,7 +38,7 @@ class Tile:
     @property
     def start(self) -> Expr:
         """The number of its first element in its array."""
-        return self.place.buffer.position(self.place.index)
+        return self.place.position
 
 
 def is_tile_instruction(statement: ir.Statement) -> bool:
@@ -159,7 +159,7 @@ def _zeros(statement: ir.Statement, buffer: ir.Buffer, origin: Expr) -> set[int]
         store, variable, lanes = statement.body[0], statement.variable, statement.width
     if not isinstance(store, ir.Store) or store.buffer is not buffer or store.guard or not _is_zero(store.value):
         return set()
-    first = buffer.position(store.index) - origin
+    first = store.position - origin
     step = first.coefficient(variable) if variable is not None else 0
     if variable is not None and step is not None:
         first = first - step * variable.expr
@@ -235,7 +235,7 @@ class TileRegisters:
 
     def _move(self, operation: str, register: int, tile: Tile) -> None:
         emitter, place = self.emitter, tile.place
-        access = emitter.access(place.buffer, place.index)
+        access = emitter.access(place)
         address = emitter.address(access, access.index)
         pitch = emitter.index(tile.pitch * place.buffer.scalar.bytes)
         _call(emitter, operation, f"i8 {register}, {address.typed}, {pitch.typed}")
