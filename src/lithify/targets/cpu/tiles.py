@@ -19,7 +19,7 @@ from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.machine import InstructionRow, host, rows_for
 from lithify.machine.instructions import TILE
-from lithify.targets.cpu.expressions import Emitter
+from lithify.targets.cpu.values import ValueEmitter
 
 REGISTERS = 8
 # At least this many are left for what is multiplied.
@@ -172,7 +172,7 @@ def _is_zero(value: ir.Value) -> bool:
     return isinstance(value, ir.Constant) and value.value == 0 and not str(value.value).startswith("-")
 
 
-def set_up(emitter: Emitter) -> None:
+def set_up(emitter: ValueEmitter) -> None:
     """Print, at the beginning of a function, the shapes of all registers; `release` belongs to its end."""
     shapes = bytearray(_LINE)  # palette 1, then for each register its bytes a line and its lines
     shapes[0] = 1
@@ -183,7 +183,7 @@ def set_up(emitter: Emitter) -> None:
     _call(emitter, "ldtilecfg", f"ptr {_SHAPES}")
 
 
-def release(emitter: Emitter) -> None:
+def release(emitter: ValueEmitter) -> None:
     """Print, at the end of a function, that the registers are not used any more."""
     _call(emitter, "tilerelease", "")
 
@@ -195,7 +195,7 @@ class TileRegisters:
     that what is multiplied stays as it was loaded.
     """
 
-    def __init__(self, emitter: Emitter, kept: Iterable[Tile] = (), *, zero: bool = False) -> None:
+    def __init__(self, emitter: ValueEmitter, kept: Iterable[Tile] = (), *, zero: bool = False) -> None:
         self.emitter = emitter
         self.kept = {tile: register for register, tile in enumerate(kept)}
         self.factors: dict[Tile, int] = {}  # the one whose register is wanted next, first
@@ -241,7 +241,7 @@ class TileRegisters:
         _call(emitter, operation, f"i8 {register}, {address.typed}, {pitch.typed}")
 
 
-def _call(emitter: Emitter, operation: str, arguments: str) -> None:
+def _call(emitter: ValueEmitter, operation: str, arguments: str) -> None:
     types = ", ".join(argument.split()[0] for argument in arguments.split(", ") if argument)
     emitter.declare(f"declare void @llvm.x86.{operation}({types})")
     emitter.line(f"call void @llvm.x86.{operation}({arguments})")

@@ -1,26 +1,24 @@
-"""Index normal forms, guards and values of the kernel language in LLVM IR.
+"""Values of the kernel language in LLVM IR, loads among them.
 
-Inside `Lanes` an index is a vector; how it depends on the lane decides what an access is: not at all, one scalar for
-all lanes; with coefficient 1, a contiguous vector; with -1, a reversed one; otherwise a gather.
+Inside `Lanes`, how an index depends on the lane decides what an access is: not at all, one scalar for all lanes; with
+coefficient 1, a contiguous vector; with -1, a reversed one; otherwise a gather.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import gcd, prod
 
 import numpy as np
 
-from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor, const
+from lithify.arith import Expr, Loaded, Variable, const
 from lithify.kernel import ir
-from lithify.lang.errors import Rejected
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bool_, i64
 from lithify.targets.cpu import operators
-from lithify.targets.cpu.builder import Builder, Module, Value, bytes_of_kind, suffix
+from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.conversion import Parts, convert, memory_kind, part_scalar, register_kind
+from lithify.targets.cpu.indices import IndexEmitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,148 +30,14 @@ class Access:
     stride: int | None
 
 
-class Emitter(Builder):
-    """Prints values of the kernel language into one function.
-
-    `pointers` and `scalars` say where buffers are; `variables` holds the loop variables and sizes in scope.
-    """
+class ValueEmitter(IndexEmitter):
+    """Prints values into one function; `pointers` and `scalars` say where buffers are."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.pointers: dict[ir.Buffer, Value] = {}
         self.alignments: dict[ir.Buffer, int] = {}  # bytes that the pointers are known to be multiples of
         self.scalars: dict[ir.Buffer, Parts] = {}
-        self.variables: dict[Variable, Value] = {}
-        self.lane: Variable | None = None
-        self.width = 0
-        self.mask: Value | None = None  # of the enclosing Ifs whose guards depend on the lane
-        self._indices: dict[Expr, Value] = {}
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """What is computed inside is forgotten at the end: it does not dominate what follows."""
-        saved = dict(self._indices)
-        try:
-            yield
-        finally:
-            self._indices = saved
-
-    @contextmanager
-    def lanes(self, variable: Variable, width: int) -> Iterator[None]:
-        """Inside, `variable` is the lane."""
-        if self.lane is not None:
-            raise Rejected("a map[vec] inside a map[vec]", hint="make one of them seq or unroll")
-        with self.scope():
-            self.lane, self.width = variable, width
-            try:
-                yield
-            finally:
-                self.lane, self.width = None, 0
-
-    # ---- indices -----------------------------------------------------------------------------------------------
-
-    def depends_on_lane(self, *forms: Expr) -> bool:
-        """Whether any of the forms has different values in different lanes."""
-        return self.lane is not None and any(self.lane in form.variables() for form in forms)
-
-    def index(self, form: Expr) -> Value:
-        """A form as an i64; a vector where it depends on the lane."""
-        found = self._indices.get(form)
-        if found is not None:
-            return found
-        total: Value | None = None
-        for monomial, coefficient in form.terms:
-            term = self._atom(monomial[0])
-            for atom in monomial[1:]:
-                term = self._integer("mul nsw", term, self._atom(atom))
-            if coefficient != 1:
-                term = self._integer("mul nsw", term, term.like(coefficient))
-            total = term if total is None else self._integer("add nsw", total, term)
-        if total is None:
-            return self.constant("i64", form.offset)
-        if form.offset:
-            total = self._integer("add nsw", total, total.like(form.offset))
-        self._indices[form] = total
-        return total
-
-    def _integer(self, operation: str, a: Value, b: Value) -> Value:
-        return self.binary(operation, a, b)
-
-    def _atom(self, atom: Atom) -> Value:
-        found = self._indices.get(atom.expr)
-        if found is None:
-            found = self._indices[atom.expr] = self._compute_atom(atom)
-        return found
-
-    def _compute_atom(self, atom: Atom) -> Value:
-        if isinstance(atom, Variable):
-            if atom is self.lane:
-                return self.vector("i64", range(self.width))
-            return self.variables[atom]
-        if isinstance(atom, Floor):
-            return self._floor(atom)
-        if isinstance(atom, Min):
-            a, b = self.index(atom.left), self.index(atom.right)
-            return a.compare("lt", b).choose(a, b)
-        if isinstance(atom, Xor):
-            return self.index(atom.left) ^ self.index(atom.right)
-        if isinstance(atom, Loaded):
-            if not isinstance(atom.buffer, ir.Buffer):
-                raise AssertionError(f"{atom} is loaded from {atom.buffer!r}, which is no buffer of the kernel")
-            return self.value(ir.Load(atom.buffer, atom.index), i64)[0]
-        raise AssertionError(f"{atom} is no atom that the CPU knows")
-
-    def _floor(self, atom: Floor) -> Value:
-        numerator, divisor = self.index(atom.numerator), self.index(atom.divisor)
-        if atom.numerator.lo >= 0:
-            return self.binary("udiv", numerator, divisor)
-        constant = atom.divisor.constant
-        if constant is not None and constant & (constant - 1) == 0:
-            return numerator.ashr(constant.bit_length() - 1)
-        quotient = self.binary("sdiv", numerator, divisor)
-        rest = numerator - quotient * divisor
-        return rest.compare("lt", 0).choose(quotient - 1, quotient)
-
-    # ---- guards ------------------------------------------------------------------------------------------------
-
-    def guard(self, conditions: ir.Guard) -> tuple[Value | None, Value | None]:
-        """The conjunction of the conditions: what is the same in all lanes, and what is not (i1, vector of i1)."""
-        scalar: Value | None = None
-        vector: Value | None = None
-        for form in conditions:
-            if self.depends_on_lane(form):
-                one = self._lane_condition(form)
-                vector = one if vector is None else vector & one
-            else:
-                one = self.index(form).compare("ge", 0)
-                scalar = one if scalar is None else scalar & one
-        return scalar, vector
-
-    def _lane_condition(self, form: Expr) -> Value:
-        assert self.lane is not None
-        stride = form.coefficient(self.lane)
-        if stride not in (1, -1):
-            return self.index(form).compare("ge", 0)
-        # lane <= base or lane >= -base, compared in 32 bits, which is half the work
-        base = self.index(form - self.lane.expr * stride)
-        limit = self.constant("i64", self.width)
-        base = self.intrinsic("smax", self.intrinsic("smin", base, limit), self.constant("i64", -self.width - 1))
-        short = base.cast("trunc", "i32")
-        numbers = self.vector("i32", range(self.width))
-        return numbers.compare("le", short) if stride < 0 else numbers.compare("ge", -short)
-
-    def lane_mask(self, conditions: ir.Guard) -> Value | None:
-        """The conditions and the enclosing masks as one vector of i1; None where everything holds."""
-        scalar, vector = self.guard(conditions)
-        parts = [v.splat(self.width) for v in (self.mask, vector, scalar) if v is not None]
-        if not parts:
-            return None
-        result = parts[0]
-        for part in parts[1:]:
-            result = result & part
-        return result
-
-    # ---- values ------------------------------------------------------------------------------------------------
 
     def value(self, value: ir.Value, target: Scalar | None = None) -> Parts:
         """The parts of a value, converted to `target` if that is given."""
@@ -218,14 +82,7 @@ class Emitter(Builder):
             return then
         return tuple(condition.choose(t, o) for t, o in zip(then, self._value(otherwise), strict=True))
 
-    def condition(self, conditions: ir.Guard) -> Value | None:
-        """The conjunction of the conditions as one i1, a vector where they differ from lane to lane; None if empty."""
-        scalar, vector = self.guard(conditions)
-        if scalar is None or vector is None:
-            return vector if scalar is None else scalar
-        return vector & scalar
-
-    # ---- memory ------------------------------------------------------------------------------------------------
+    # ---- places in memory --------------------------------------------------------------------------------------
 
     def access(self, element: ir.ElementAccess) -> Access:
         """Where a load or store goes."""
@@ -258,6 +115,8 @@ class Emitter(Builder):
         assert self.lane is not None and access.stride is not None
         base = access.index - self.lane.expr * access.stride
         return base if access.stride > 0 else base - (self.width - 1)
+
+    # ---- loads -------------------------------------------------------------------------------------------------
 
     def _load(self, load: ir.Load) -> Parts:
         buffer = load.buffer
@@ -389,11 +248,10 @@ class Emitter(Builder):
 
     def _gather(self, access: Access, mask: Value | None) -> Parts:
         buffer, w = access.buffer, self.width
+        taken = self.constant("i1", True, w) if mask is None else mask
         if access.stride == 0:  # one address, but the guard differs from lane to lane
-            taken = self.constant("i1", True, w) if mask is None else mask
             base = self.address(access, access.index).splat(w)
         else:
-            taken = self.constant("i1", True, w) if mask is None else mask
             base = self.addresses(access)
         kind = memory_kind(buffer.scalar)
         addresses = [base]
@@ -410,10 +268,6 @@ class Emitter(Builder):
         self.declare(f"declare {result.type} {name}(<{w} x ptr>, {mask.type}, {result.type})")
         operands = f"<{w} x ptr> align {align} {addresses.text}, {mask.typed}, {result.type} zeroinitializer"
         return Value(self, kind, w, self.emit(f"call {result.type} {name}({operands})"))
-
-    def bind(self, values: Mapping[Variable, Value]) -> None:
-        """Variables in scope from here on."""
-        self.variables.update(values)
 
 
 def _is_square(value: ir.Apply) -> bool:
