@@ -10,7 +10,8 @@ import pytest
 
 from lithify.explore.choice import chosen, distance
 from lithify.explore.problems import read_problem
-from lithify.explore.records import Measured, Record, Records
+from lithify.explore.record import Measured, Record
+from lithify.explore.records import Records
 from lithify.lang.build import param
 from lithify.lang.scalars import f32, f64
 from lithify.lang.term import Term

@@ -11,7 +11,8 @@ import pytest
 
 from lithify.explore import records as module
 from lithify.explore.place import state_of_records
-from lithify.explore.records import Measured, Record, Records, read_file
+from lithify.explore.record import Measured, Record
+from lithify.explore.records import Records, read_file
 from lithify.lang.errors import LithifyError
 
 RECORD = Record(

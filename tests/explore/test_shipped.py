@@ -10,7 +10,8 @@ from lithify.explore.candidates import valid_in
 from lithify.explore.choice import chosen
 from lithify.explore.place import shipped_files
 from lithify.explore.problems import read_problem
-from lithify.explore.records import Record, Records, read_file
+from lithify.explore.record import Record
+from lithify.explore.records import Records, read_file
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.machine import CpuFacts, DeviceModel, cpu_model, known_models

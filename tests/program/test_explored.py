@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from lithify.explore.phases import Limit, explore, lower_by
-from lithify.explore.records import RECORDS, Record
+from lithify.explore.record import Record
+from lithify.explore.records import RECORDS
 from lithify.lang.errors import RewriteFailed
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops

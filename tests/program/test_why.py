@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from lithify.explore.problems import read_problem
-from lithify.explore.records import Measured, Records
+from lithify.explore.record import Measured
+from lithify.explore.records import Records
 from lithify.kernel.census import Census
 from lithify.lowering.tuning import Parameters
 from lithify.program import Program

@@ -11,7 +11,7 @@ from lithify.lang.errors import LithifyError
 from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
-    from lithify.explore.records import Record
+    from lithify.explore.record import Record
 
 _WIDTH = 90  # of the lines that versions are broken into
 

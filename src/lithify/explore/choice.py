@@ -14,7 +14,8 @@ from contextlib import suppress
 
 from lithify.explore.candidates import features_of, valid_in
 from lithify.explore.experience import size_distance
-from lithify.explore.records import RECORDS, Record, Records
+from lithify.explore.record import Record
+from lithify.explore.records import RECORDS, Records
 from lithify.lang.errors import LithifyError
 from lithify.lang.term import Term
 from lithify.lowering.families import FAMILIES, recognise

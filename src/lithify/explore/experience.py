@@ -9,7 +9,8 @@ import numpy as np
 
 from lithify.explore.candidates import features_of, valid_in
 from lithify.explore.proposals import Experience
-from lithify.explore.records import RECORDS, Record, Records
+from lithify.explore.record import Record
+from lithify.explore.records import RECORDS, Records
 from lithify.lowering.tuning import Family, Problem, Space
 from lithify.machine import DeviceModel
 

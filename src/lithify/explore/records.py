@@ -1,7 +1,6 @@
-"""Tuning records: what was measured, and the best of each problem on each device, in one sqlite file.
+"""The file of tuning records: what was measured, and the best of each problem on each device, in one sqlite file.
 
-Records that ship with the package (`shipped/*.jsonl`) are read beside it. A record is written as one line of JSON when
-it is exported, so that files of several machines can be compared, merged and shipped.
+Records that ship with the package (`shipped/*.jsonl`) are read beside it.
 
 Processes may read and write at the same time. Every measurement is committed when it is made: a search that is
 interrupted goes on where it was.
@@ -10,24 +9,23 @@ interrupted goes on where it was.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lithify.explore.place import path_of_records, shipped_files
+from lithify.explore.record import Measured, Record, now
 from lithify.lang.errors import LithifyError
 
 if TYPE_CHECKING:
     import sqlite3
 
 _WAIT = 10.0  # seconds that a writer waits for another
-_FORMAT = 1
 _ALIKE = 0.1  # how much the times of defaults may differ on machines that are alike
 
 _SCHEMA = """
@@ -39,106 +37,6 @@ CREATE TABLE IF NOT EXISTS measurements (
     seconds REAL, samples TEXT NOT NULL, detail TEXT NOT NULL, cost REAL NOT NULL, date TEXT NOT NULL,
     PRIMARY KEY (problem, device, build, candidate));
 """
-
-
-@dataclass(frozen=True)
-class Record:
-    """The best that was found for a problem on a device.
-
-    `parameters` is the candidate's key (`key=value,..`), `seconds` its median, `low` and `high` the quartiles;
-    `default_seconds` is what the device's default takes, measured side by side (None where it is not right),
-    `bound_seconds` the least time by the roofline (None where that is not known); `measured` counts candidates. `sizes`
-    and `scalars` are the problem's, for finding near ones; `derivation` is the saved form of the rewriting ("" if there
-    is none).
-    """
-
-    problem: str
-    device: str
-    family: str
-    parameters: str
-    seconds: float
-    low: float
-    high: float
-    default_seconds: float | None
-    bound_seconds: float | None
-    measured: int
-    state: str
-    sizes: Mapping[str, int]
-    scalars: Mapping[str, str]
-    versions: Mapping[str, str]
-    date: str
-    derivation: str = ""
-
-    @property
-    def gain(self) -> float | None:
-        """How many times faster than the default."""
-        return None if self.default_seconds is None else self.default_seconds / self.seconds
-
-    def as_line(self) -> str:
-        """The record as one line of JSON."""
-        return json.dumps({"format": _FORMAT, **asdict(self)}, ensure_ascii=False)
-
-    @staticmethod
-    def from_line(line: str) -> Record:
-        """The inverse of `as_line`. Raises LithifyError for a line that is none."""
-        try:
-            data = json.loads(line)
-            if data.pop("format") != _FORMAT:
-                raise LithifyError("a tuning record of another format", hint=f"this version reads format {_FORMAT}")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise LithifyError(f"this is no tuning record: {line[:80]}") from error
-        return Record.from_data(data, line)
-
-    @staticmethod
-    def from_data(data: Any, text: str) -> Record:
-        """The record of its fields by name, which `text` says. Raises LithifyError where one is missing or no such."""
-        try:
-            record = Record(**data)
-        except TypeError as error:
-            raise LithifyError(f"this is no tuning record: {text[:80]}") from error
-        wrong = next((name for name, (right, _) in _FIELDS.items() if not right(getattr(record, name))), None)
-        if wrong is not None:
-            shown = f"{wrong} is {getattr(record, wrong)!r}"
-            raise LithifyError(f"this is no tuning record: {shown[:80]}", hint=f"{wrong} should be {_FIELDS[wrong][1]}")
-        return record
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
-def _are(type_: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, dict) and all(isinstance(v, type_) for v in value.values())
-
-
-_TEXT = (lambda value: isinstance(value, str), "a text")
-_TIME = (_is_time, "a time in seconds")
-_OR_NONE = (lambda value: value is None or _is_time(value), "a time in seconds, or null")
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("problem", "device", "family", "parameters", "state", "date", "derivation"), _TEXT),
-    **dict.fromkeys(("seconds", "low", "high"), _TIME),
-    **dict.fromkeys(("default_seconds", "bound_seconds"), _OR_NONE),
-    "measured": (lambda value: isinstance(value, int), "a number of candidates"),
-    "sizes": (_are(int), "numbers by name"),
-    "scalars": (_are(str), "types by name"),
-    "versions": (_are(str), "texts by name"),
-}
-"""What each field of a record has to be: files of records come from anywhere."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One candidate's measurement: how it ended (right, wrong, failed, crashed, timeout), and seconds if it was right.
-
-    `cost` is how long the search was busy with it.
-    """
-
-    candidate: str
-    state: str
-    seconds: float | None = None
-    samples: tuple[float, ...] = ()
-    detail: str = ""
-    cost: float = 0.0
 
 
 class Records:
@@ -329,11 +227,6 @@ def read_file(path: Path) -> list[Record]:
 def shipped() -> tuple[Record, ...]:
     """The records that come with the package."""
     return tuple([record for path in shipped_files() for record in read_file(path)])
-
-
-def now() -> str:
-    """The time, as records say it."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _record(data: str, derivation: bytes | None) -> Record:

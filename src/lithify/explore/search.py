@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from lithify.explore.building import Builders, Built
 from lithify.explore.candidates import Candidates, Filtered
 from lithify.explore.proposals import Experience, proposer
-from lithify.explore.records import RECORDS, Measured, Record, Records, now
+from lithify.explore.record import Measured, Record, now
+from lithify.explore.records import RECORDS, Records
 from lithify.explore.trial import WARM, Duel, Load, Run, Task, Timed, Trial
 from lithify.explore.worker import Worker, WorkerCrashed, WorkerFailed, WorkerTimedOut
 from lithify.lang.errors import LithifyError

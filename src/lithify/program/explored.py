@@ -8,7 +8,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from lithify.explore.records import RECORDS, Record, Records
+from lithify.explore.record import Record
+from lithify.explore.records import RECORDS, Records
 from lithify.lang.digest import digest
 from lithify.lang.errors import LithifyError
 from lithify.lowering.families import recognise

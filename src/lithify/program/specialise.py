@@ -20,7 +20,7 @@ from lithify.program.sources import Sizes, Source
 from lithify.targets.base import Quick, never
 
 if TYPE_CHECKING:
-    from lithify.explore.records import Record
+    from lithify.explore.record import Record
     from lithify.kernel.ir import Program as KernelProgram
     from lithify.lang.module import Elaborated
     from lithify.lowering import Lowered

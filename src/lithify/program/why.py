@@ -23,7 +23,8 @@ from lithify.lowering.tuning import Parameters
 from lithify.program.explored import is_rewriting, problem_of
 
 if TYPE_CHECKING:
-    from lithify.explore.records import Measured, Records
+    from lithify.explore.record import Measured
+    from lithify.explore.records import Records
     from lithify.program.specialise import Specialisation
 
 # A count that differs by less says nothing.
