@@ -57,7 +57,7 @@ def test_other_layouts_are_copied_and_left_alone() -> None:
         ((2.0, X.astype(np.dtype(">f4") if sys.byteorder == "little" else np.dtype("<f4"))), "other byte order"),
         ((2.0, X.astype(str)), "argument xs is 3.4.<U32, but"),
         ((2.0, [[1.0]]), "argument xs is a list, neither an array"),
-        ((2.0, None), "argument xs is a NoneType"),
+        ((2.0, None), "argument xs is None"),
         ((2.0, np.ma.masked_array(X, X > 3)), "its mask would be lost"),
         ((X, X), r"argument a is 3\.4\.f32, but the program takes the scalar f32"),
         (("2", X), r"argument a is '2' \(str\), but the program takes f32"),
@@ -150,14 +150,14 @@ def read_only() -> Any:
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        (np.empty((4, 3), np.float32), r"out for out is 4\.3\.f32, but the result is 3\.4\.f32"),
-        (np.empty((3, 4), np.float64), r"out for out is 3\.4\.f64, but"),
+        (np.empty((4, 3), np.float32), r"out is 4\.3\.f32, but the result is 3\.4\.f32"),
+        (np.empty((3, 4), np.float64), r"out is 3\.4\.f64, but"),
         (read_only(), "read-only"),
         (X, "shares memory with argument xs"),
         (X[::-1], "shares memory with argument xs"),
         (np.lib.stride_tricks.as_strided(np.empty(8, np.float32), (3, 4), (4, 4)), "elements that share memory"),
         ((np.empty((3, 4), np.float32),) * 2, r"has 1 result\(s\), out has 2"),
-        (3.0, "out for out is a float, not an array"),
+        (3.0, "out is the float 3.0, not an array"),
     ],
 )
 def test_outputs_that_do_not_fit(out: Any, message: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from lithify.explore.candidates import Features
 from lithify.explore.surrogate import Array, Shape, Surrogate
 from lithify.lang.errors import LithifyError
+from lithify.lang.given import text_given
 from lithify.lang.spelling import choices
 
 Positions = np.ndarray[Any, np.dtype[np.intp]]
@@ -238,5 +239,6 @@ def proposer(
 
 def check_search(search: str) -> None:
     """Raises LithifyError for a name that no search has."""
+    text_given(search, "the name of a search", f"there are {', '.join(SEARCHES)}")
     if search not in SEARCHES:
         raise LithifyError(f"there is no search `{search}`", hint=choices(search, SEARCHES))

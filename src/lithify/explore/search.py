@@ -22,6 +22,7 @@ from lithify.explore.records import RECORDS, Records
 from lithify.explore.trial import WARM, Duel, Load, Run, Task, Timed, Trial
 from lithify.explore.worker import Worker, WorkerCrashed, WorkerFailed, WorkerTimedOut
 from lithify.lang.errors import LithifyError
+from lithify.lang.given import text_given
 from lithify.lowering.tuning import Problem
 from lithify.targets.base import Target
 from lithify.targets.cache import package_digest
@@ -46,6 +47,7 @@ class Budget:
     @staticmethod
     def parse(text: str) -> Budget:
         """`60s`, `2m`, `1h`; a plain number counts measurements; `all`. Raises LithifyError."""
+        text = text_given(text, "a budget", "write 60s, 2m, 1h, a number of measurements, or all")
         if text.strip() == "all":
             return Budget()
         match = _BUDGET.fullmatch(text.strip())

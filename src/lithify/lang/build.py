@@ -84,9 +84,16 @@ def const(value: Any, type_: Type) -> Term:
     convert = {Kind.BOOL: bool, Kind.SIGNED: int, Kind.UNSIGNED: int, Kind.FLOAT: float, Kind.COMPLEX: complex}
     if type_.is_integer:
         low, high = type_.limits
-        if value != int(value) or not low <= int(value) <= high:
+        if not _is_whole(value) or not low <= int(value) <= high:
             raise TypeMismatch(f"{value} is not a value of {type_} ({low} .. {high})")
     return make(PATTERNS["const"], (_Value(convert[type_.kind](value)), type_), ())
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return bool(value == int(value))
+    except (OverflowError, TypeError, ValueError):  # an infinity, a complex number, a NaN
+        return False
 
 
 def _outside(value: Expr, type_: Index) -> TypeMismatch:

@@ -24,11 +24,12 @@ from lithify.arith import size as size_variable
 from lithify.lang import build as core
 from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
-from lithify.lang.coerce import as_term, operate, operator_function
+from lithify.lang.coerce import as_term, call, operate, operator_function
 from lithify.lang.coerce import let as share
 from lithify.lang.declared import OperatorCheck, as_function, declare
 from lithify.lang.elaborate import Elaborator
-from lithify.lang.errors import TypeMismatch, UnboundSize
+from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
+from lithify.lang.given import kind_of, text_given
 from lithify.lang.levels import Memory
 from lithify.lang.module import Elaborated
 from lithify.lang.operators import OPERATORS, Operator, convert_to
@@ -49,30 +50,48 @@ def sizes(names: str) -> tuple[Expr, ...]:
 
     Raises TypeMismatch for a text that is no name.
     """
-    return tuple(size(name) for name in names.replace(",", " ").split())
+    listed = text_given(names, "the names of sizes", 'write n, m = lf.sizes("n m")', TypeMismatch)
+    return tuple(size(name) for name in listed.replace(",", " ").split())
 
 
 def size(name: str) -> Expr:
     """One size variable: `n = size("n")`. Raises TypeMismatch for a text that is no name."""
+    text_given(name, "the name of a size", 'write n = lf.size("n")', TypeMismatch)
     if not name.isidentifier():
         raise TypeMismatch(f"{name!r} is no name of a size", where=place(), hint='write n = lf.size("n")')
     return size_variable(name)
 
 
-def convert(scalar: Scalar, value: Any) -> Traced:
+def convert(scalar: Scalar | object, value: Any) -> Traced:
     """Conversion to a scalar type; also written `f32(x)`."""
+    if not isinstance(scalar, Scalar):
+        raise TypeMismatch(
+            f"convert takes a scalar type, {kind_of(scalar)} is given",
+            where=place(),
+            hint="write lf.convert(lf.f32, x)",
+        )
     return Traced(located(lambda: operate(convert_to(scalar), to_value(value))))
 
 
-def to(memory: str | Memory, value: Any) -> Any:
+def to(memory: str | Memory | object, value: Any) -> Any:
     """The value (or the function's results) written to a memory: `to("local", tile)`."""
-    where = Memory.parse(memory) if isinstance(memory, str) else memory
+    try:
+        where = Memory.parse(memory) if isinstance(memory, str) else memory
+    except ValueError as error:
+        raise TypeMismatch(str(error), where=place()) from None
+    if not isinstance(where, Memory):
+        hint = 'write lf.to("local", xs)'
+        raise TypeMismatch(f"to takes the name of a memory, {kind_of(memory)} is given", where=place(), hint=hint)
     return traced(located(lambda: to_memory(where)(to_value(value))))
 
 
 def let(value: Any, body: Callable[[Any], Any]) -> Any:
     """The value, computed once, for use in `body`: `let(x * x, lambda y: y + y)`."""
-    return traced(located(lambda: share(to_value(value), lambda x: to_value(body(traced(x))))))
+    if isinstance(body, Traced) or not callable(body):
+        given = "a value of the program" if isinstance(body, Traced) else kind_of(body)
+        hint = "write lf.let(x * x, lambda y: y + y)"
+        raise TypeMismatch(f"let takes a function as its body, {given} is given", where=place(), hint=hint)
+    return traced(located(lambda: share(to_value(value), lambda x: call(to_value(body), x))))
 
 
 def operator(
@@ -122,12 +141,12 @@ def build(
         missing = [n for n, a in zip(names, annotations, strict=True) if a is None]
         if missing:
             raise TypeMismatch(
-                f"the type of parameter {', '.join(missing)} of {function.__name__} is not known",
+                f"the type of parameter {', '.join(missing)} of {_name(function)} is not known",
                 hint="annotate it, or give the arguments' types",
             )
         types = [known.in_type(a) for a in annotations if a is not None]
     else:
-        types = _in_order(function.__name__, names, arguments)
+        types = _in_order(_name(function), names, arguments)
     for name, annotation, type_ in zip(names, annotations, types, strict=True):
         if annotation is not None:
             known.unify(annotation, type_, f"{name} : {type_}")
@@ -147,7 +166,7 @@ def build(
 
 
 def _gives_function(function: Callable[..., Any], result: FunctionValue) -> TypeMismatch:
-    return TypeMismatch(f"{function.__name__} returns {describe(result)}", hint="is an argument missing?")
+    return TypeMismatch(f"{_name(function)} returns {describe(result)}", hint="is an argument missing?")
 
 
 def value_of(function: Callable[..., Any], given: Mapping[str, int | Expr] | None = None) -> Value:
@@ -161,7 +180,7 @@ def value_of(function: Callable[..., Any], given: Mapping[str, int | Expr] | Non
     def apply(*arguments: Value) -> Value:
         user = SIZES.get()
         if user is not None and user.traces(function):
-            raise TypeMismatch(f"{function.__name__} uses itself: recursion is not possible", hint=_INSTEAD)
+            raise TypeMismatch(f"{_name(function)} uses itself: recursion is not possible", hint=_INSTEAD)
         known = _Sizes(given or {})
         fitted = list(arguments)
         typed = [isinstance(argument, Term) for argument in arguments]
@@ -180,17 +199,42 @@ def value_of(function: Callable[..., Any], given: Mapping[str, int | Expr] | Non
                 _check_result(function, signature, result, known)
             return result
 
-    return used(FunctionValue(function.__name__, len(annotations), apply) if annotations else apply())
+    return used(FunctionValue(_name(function), len(annotations), apply) if annotations else apply())
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    names = parameters_of(function)  # which says what is wrong with others than the annotations
     try:
         return inspect.signature(function, eval_str=True)
-    except NameError as error:
+    except LithifyError:
+        raise
+    except Exception as error:  # whatever the evaluation of a text raises
+        given = ", ".join(names)
         raise TypeMismatch(
-            f"an annotation of {function.__name__} cannot be evaluated: {error}",
+            f"an annotation of {_name(function)} ({given}) cannot be evaluated: {type(error).__name__}: {error}",
             hint="define the sizes outside of functions, or do without `from __future__ import annotations`",
         ) from error
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters, which are a program's. Raises TypeMismatch for what come in no order."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise TypeMismatch(
+            f"the parameters of {_name(function)} are not known to Python", hint="write a function of its own around it"
+        ) from None
+    for each in parameters:
+        if each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD):
+            raise TypeMismatch(
+                f"the parameter {each} of {_name(function)} stands for any number of arguments, or comes by name alone",
+                hint="the parameters of a program are named one by one, in the order of a call",
+            )
+    return tuple([each.name for each in parameters])
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _annotation(annotation: Any, name: str) -> Type | None:
@@ -272,7 +316,7 @@ class _Sizes:
 def _check_result(function: Callable[..., Any], signature: inspect.Signature, term: Term, known: _Sizes) -> None:
     expected = _annotation(signature.return_annotation, "the result")
     if expected is not None:
-        known.unify(expected, term.type, f"the result of {function.__name__} : {term.type}")
+        known.unify(expected, term.type, f"the result of {_name(function)} : {term.type}")
 
 
 def _size_variables(term: Term) -> set[Variable]:
@@ -292,7 +336,7 @@ def _check_sizes(
     if names:
         listed = ", ".join(names)
         raise UnboundSize(
-            f"the size{'s are' if len(names) > 1 else ' is'} not known: {listed} (in {function.__name__})",
+            f"the size{'s are' if len(names) > 1 else ' is'} not known: {listed} (in {_name(function)})",
             hint=f"give sizes={{{', '.join(f'{n!r}: ..' for n in names)}}}, or name it in the type of a parameter",
         ) from cause
 

@@ -6,13 +6,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from lithify.lang.errors import LithifyError
+from lithify.arith import ArithError
+from lithify.lang.errors import LithifyError, TypeMismatch
 
 
 def located(make: Callable[[], Any]) -> Any:
     """Run what builds a term; an error gets the line of the user's code."""
     try:
         return make()
+    except ArithError as error:  # a size of 0 or less where there cannot be one
+        raise TypeMismatch(str(error), where=place()) from error
     except LithifyError as error:
         if error.where is None:
             error.located(place())

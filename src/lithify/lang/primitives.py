@@ -292,6 +292,8 @@ def projection(value: Value, component: int) -> Value:
 def array_literal(items: Iterable[Value]) -> Value:
     """`[a, b]`: numbers take the type of the other elements."""
     values = tuple(items)
+    if not values:
+        raise TypeMismatch("an array literal has at least one element")
     numbers = tuple(v for v in values if isinstance(v, Numeral | LiteralArray))
     if len(numbers) == len(values):
         return LiteralArray(numbers)

@@ -19,11 +19,12 @@ from lithify.lang import build
 from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, operate
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.foreign import AS_OPERATORS, written_as
+from lithify.lang.given import kind_of
 from lithify.lang.levels import Level, Memory
-from lithify.lang.operators import OPERATORS
+from lithify.lang.operators import OPERATORS, Operator
 from lithify.lang.place import located, place
 from lithify.lang.primitives import PRIMITIVES, array_literal, at, projection
-from lithify.lang.scalars import bool_, scalar_of_dtype
+from lithify.lang.scalars import SCALARS, bool_, scalar_of_dtype
 from lithify.lang.term import Term
 from lithify.lang.types import Function, Tuple, Type, UnderConstruction
 from lithify.lang.uses import SIZES, Usable, sizes_of
@@ -117,6 +118,18 @@ class Traced(UnderConstruction):
 
     __rmatmul__ = __matmul__
 
+    def __floordiv__(self, other: Any) -> NoReturn:
+        hint = "`/` of integers drops the fraction; of floats write lf.floor(x / y)"
+        raise TypeMismatch("programs have no operator //", where=place(), hint=hint)
+
+    __rfloordiv__ = __floordiv__
+
+    def __call__(self, *arguments: Any, **attributes: Any) -> NoReturn:
+        raise TypeMismatch(f"{describe(self.value)} is no function", where=place(), hint="xs[i] is an element of xs")
+
+    def __rrshift__(self, other: Any) -> NoReturn:
+        raise TypeMismatch(f"{describe(self.value)} is no function that `>>` could apply", where=place())
+
     def __rshift__(self, function: Callable[..., Any]) -> Any:
         if isinstance(function, TracedFunction):
             return function(self)
@@ -197,7 +210,9 @@ class TracedFunction(UnderConstruction):
         function: Value = self.value
         if attributes:
             if self.primitive is None or self.value.given:
-                raise TypeError(f"{self.value.name} takes no keyword arguments ({', '.join(attributes)})")
+                raise TypeMismatch(
+                    f"{self.value.name} takes no keyword arguments ({', '.join(attributes)})", where=place()
+                )
             read = {name: _attribute(self.primitive, name, value) for name, value in attributes.items()}
             function = PRIMITIVES[self.primitive].function(resolve_nothing, **read)
         if not arguments:
@@ -233,15 +248,26 @@ def _attribute(primitive: str, name: str, value: Any) -> Any:
     known = {"map": ("level", "name"), "reduce": ("level", "memory", "name"), "scan": ("level", "memory", "name"),
              "pipe": ("slots", "lag", "roles", "name"), "scatter": ("mode",)}.get(primitive, ())  # fmt: skip
     if name not in known:
-        raise TypeError(f"{primitive} takes no attribute {name}" + (f"; it has {', '.join(known)}" if known else ""))
-    if isinstance(value, str) and name in ("level", "memory"):
+        hint = f"it has {', '.join(known)}" if known else None
+        raise TypeMismatch(f"{primitive} takes no attribute {name}", where=place(), hint=hint)
+    kinds, parse = _ATTRIBUTES.get(name, ((), None))
+    if parse is not None and isinstance(value, str):
         try:
-            return Level.parse(value) if name == "level" else Memory.parse(value)
-        except ValueError as error:
-            raise TypeMismatch(str(error), where=place()) from error
-    if name == "mode" and value != "permutation":
-        return OPERATORS[value] if isinstance(value, str) else value
+            return parse(value)
+        except (KeyError, ValueError) as error:
+            message = str(error) if isinstance(error, ValueError) else f"there is no operator {value}"
+            raise TypeMismatch(f"{primitive}, {name}: {message}", where=place()) from error
+    if kinds and not isinstance(value, kinds):
+        raise TypeMismatch(f"{name} of {primitive} is {kind_of(value)}", where=place(), hint="give a text, a name")
     return value
+
+
+_ATTRIBUTES: dict[str, tuple[tuple[type, ...], Callable[[str], Any] | None]] = {
+    "level": ((Level,), Level.parse),
+    "memory": ((Memory,), Memory.parse),
+    "name": ((str,), None),
+    "mode": ((Operator,), lambda text: text if text == "permutation" else OPERATORS[text]),
+}
 
 
 def traced(value: Value, primitive: str | None = None) -> Any:
@@ -264,7 +290,9 @@ def to_value(item: Any) -> Value:
     if isinstance(item, Expr):
         return Numeral(resolved(item))
     if isinstance(item, np.generic):
-        return Numeral(item.item())
+        number = item.item()
+        if isinstance(number, int | float | complex):
+            return Numeral(number)
     if isinstance(item, tuple):
         return TupleValue(tuple(map(to_value, item)))
     if isinstance(item, list):
@@ -277,12 +305,26 @@ def to_value(item: Any) -> Value:
         return item.as_value()
     if callable(item):
         return python_function(item)
-    if item is None:
-        raise TypeMismatch("None is no value of a program", where=place(), hint="is a `return` missing?")
-    raise TypeMismatch(f"{type(item).__name__} is no value of a program: {item!r}", where=place())
+    hint = "is a `return` missing?" if item is None else None
+    if isinstance(item, str):
+        hint = "the only texts in a program are border modes: clamp, mirror, wrap"
+    elif hasattr(item, "__array__"):
+        hint = "make it an array that stands in the program, np.asarray(..), or an argument"
+    raise TypeMismatch(f"{kind_of(item)} is no value of a program", where=place(), hint=hint)
 
 
 def _constant_array(array: np.ndarray[Any, Any]) -> Value:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeMismatch("a masked array stands in a program: its mask would be lost", hint="use .filled(..)")
+    array = np.asarray(array, array.dtype.newbyteorder("="))  # of np.matrix the rows, too, have two dimensions
+    try:
+        scalar_of_dtype(array.dtype)
+    except KeyError:
+        raise TypeMismatch(
+            f"an array of {array.dtype} stands in a program, which has no type for it",
+            where=place(),
+            hint=f"the scalar types are {', '.join(SCALARS)}",
+        ) from None
     if array.ndim == 0:
         return build.const(array.item(), scalar_of_dtype(array.dtype))
     return (
@@ -304,9 +346,9 @@ def python_function(function: Callable[..., Any]) -> FunctionValue:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        raise TypeMismatch(
-            f"Python's {name} cannot be used in a program", where=place(), hint=f"use lf.{name} or a lambda"
-        ) from None
+        known = name in OPERATORS or name in PRIMITIVES
+        hint = f"use lf.{name} or a lambda" if known else "write a lambda; lf.i32(x), lf.f32(x), .. convert"
+        raise TypeMismatch(f"Python's {name} cannot be used in a program", where=place(), hint=hint) from None
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     arity = sum(p.default is p.empty for p in positional)
     if arity == 0:

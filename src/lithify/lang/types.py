@@ -6,8 +6,11 @@ Types are interned, so two equal types are the same object. Sizes are index norm
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lithify.arith import Expr, as_expr, const
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.given import kind_of, whole_number
 
 
 class Type:
@@ -80,14 +83,17 @@ class Array(Type):
     element: Type
 
     def __class_getitem__(cls, shape_then_element: tuple[Expr | int | Type, ...]) -> Type:
-        if any(isinstance(item, tuple) for item in shape_then_element):
-            raise TypeError("a size is a number or a variable, not a tuple: n = lf.size('n') makes one, not lf.sizes")
-        for text in (item for item in shape_then_element if isinstance(item, str)):
-            raise TypeError(f"a size is a number or a variable, not the text {text!r}: n = lf.size({text!r}) makes one")
+        if not isinstance(shape_then_element, tuple) or len(shape_then_element) < 2:
+            raise TypeMismatch("Array[..] takes sizes and the type of the elements", hint="write lf.Array[n, lf.f32]")
         return array(*shape_then_element)
 
     def __new__(cls, size: Expr | int, element: Type) -> Array:
-        size = as_expr(size)
+        if not isinstance(size, Expr):
+            size = _size(size)
+        if not isinstance(element, Type):
+            raise TypeMismatch(
+                f"an array's elements have a type, {kind_of(element)} is given", hint="write lf.Array[n, lf.f32]"
+            )
         key = (cls, size, element)
         found = _interned.get(key)
         if found is None:
@@ -125,16 +131,31 @@ class Function(Type):
 
 
 def array(*shape_then_element: Expr | int | Type) -> Type:
-    """`array(m, k, f32)` is `m.k.f32`."""
+    """`array(m, k, f32)` is `m.k.f32`. Raises TypeMismatch for what are no sizes and no type."""
     *shape, element = shape_then_element
-    if not isinstance(element, Type):
-        raise ValueError("array(): the last argument is the element type")
-    result: Type = element
+    if shape and not isinstance(element, Type):
+        raise TypeMismatch(
+            f"the type of an array's elements comes last, {kind_of(element)} is given", hint="write lf.Array[n, lf.f32]"
+        )
+    result = element
     for size in reversed(shape):
         if isinstance(size, Type):
-            raise ValueError("array(): sizes come before the element type")
-        result = Array(size, result)
-    return result
+            raise TypeMismatch(f"sizes come before the type of the elements, the type {size} is given as one")
+        result = Array(size, result)  # type: ignore[arg-type]  # checked above, where there is a size
+    return result  # type: ignore[return-value]
+
+
+def _size(size: Any) -> Expr:
+    """The size that a number says."""
+    number = whole_number(size)
+    if number is not None and number >= 0:
+        return as_expr(number)
+    hint = "n = lf.size('n') makes a variable"
+    if isinstance(size, str):
+        hint = f"n = lf.size({size!r}) makes a variable"
+    elif isinstance(size, tuple):
+        hint = "n = lf.size('n') makes a variable, lf.sizes makes a tuple of them"
+    raise TypeMismatch(f"a size is a whole number or a variable, {kind_of(size)} is given", hint=hint)
 
 
 def shape_of(type_: Type) -> tuple[tuple[Expr, ...], Type]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from lithify.arith import Expr, Variable, const, size
 from lithify.lang.errors import LaunchError, ParseError
+from lithify.lang.given import kind_of, whole_number
 from lithify.lang.scalars import SCALARS, Scalar, bool_, complex64, f32, i32, scalar_of_dtype
 from lithify.lang.types import Array, Index, Tuple, Type, UnderConstruction, array
 
@@ -53,17 +54,46 @@ def key_of(value: Any) -> Hashable:
         return kind.__name__
     if isinstance(value, Type):
         return value
-    if kind is tuple:
+    if isinstance(value, tuple) and value:
         return tuple([key_of(item) for item in value])
     if isinstance(value, str):
         return value
+    if not _is_array(value):
+        raise NoArgument(f"{kind_of(value)} is no argument for a program")
+    return kind.__module__, str(value.dtype), tuple(value.shape)
+
+
+class NoArgument(LaunchError):
+    """Something that is neither an array nor a number nor a tuple of those."""
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, type) or not hasattr(value, "dtype"):
+        return False
     shape = getattr(value, "shape", None)
-    if shape is None or not hasattr(value, "dtype"):
-        hint = (
-            "make it an array: numpy.asarray(.., dtype)" if kind is list else "give arrays, numbers or tuples of them"
-        )
-        raise LaunchError(f"a {kind.__name__} is no argument for a program", hint=hint)
-    return kind.__module__, str(value.dtype), tuple(shape)
+    return isinstance(shape, Sequence) and all(whole_number(length) is not None for length in shape)
+
+
+def check_argument(value: Any, name: str) -> None:
+    """Raise NoArgument, with the name, for what is no argument."""
+    if isinstance(value, tuple) and value:
+        for k, item in enumerate(value):
+            check_argument(item, f"{name}.{k}")
+    elif not (type(value) in _NUMBERS or isinstance(value, Type | str) or _is_array(value)):
+        listed = isinstance(value, Sequence) and len(value) > 0
+        hint = "make it an array: np.asarray(.., dtype)" if listed else "give arrays, numbers or tuples of them"
+        raise NoArgument(f"argument {name} is {kind_of(value)}, neither an array nor a number", hint=hint)
+
+
+def check_value(value: Any, name: str) -> None:
+    """Raise LaunchError for a type, or its text, in the place of an argument of a call."""
+    if isinstance(value, tuple):
+        for k, item in enumerate(value):
+            check_value(item, f"{name}.{k}")
+    elif is_type(value):
+        given = kind_of(value) if isinstance(value, str) else f"the type {value}"
+        hint = "a call takes arrays and numbers; types are for p.source(..), p.lowered(..), p.explain(..)"
+        raise LaunchError(f"argument {name} is {given}, neither an array nor a number", hint=hint)
 
 
 def is_empty(arguments: Sequence[Any], sizes: Iterable[tuple[str, int]] = ()) -> bool:

@@ -17,6 +17,7 @@ from lithify.evaluate import evaluate
 from lithify.explore.comparison import distance
 from lithify.lang import build
 from lithify.lang.errors import TypeMismatch
+from lithify.lang.given import kind_of, text_given
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import Term
@@ -76,9 +77,17 @@ def operator(
     from lithify.lang.frontend import operator as declared
     from lithify.lang.parser import PROPERTIES
 
+    for label, given in {"associative": associative, "commutative": commutative, "idempotent": idempotent}.items():
+        if not isinstance(given, bool):
+            raise TypeMismatch(f"{label} is True or False, {kind_of(given)} is given")
+    if name is not None:
+        text_given(name, "the name of an operator", 'write name="plus"', TypeMismatch)
     claimed = dict(zip(PROPERTIES, (associative, commutative, idempotent), strict=True))
 
     def declare(function: Callable[..., Any]) -> Any:
+        if isinstance(function, type) or not callable(function):
+            hint = "decorate a function of two operands: @lf.operator(associative=True)"
+            raise TypeMismatch(f"an operator is made of a function, {kind_of(function)} is given", hint=hint)
         given = str(name or getattr(function, "__name__", ""))
         label = given if given.isidentifier() else "unnamed"  # a lambda's name is none
         return declared(function, label, [each for each, holds in claimed.items() if holds], neutral, check_declared)

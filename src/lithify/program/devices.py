@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lithify.lang.errors import LaunchError, LithifyError
+from lithify.lang.given import text_given
 from lithify.lang.spelling import choices
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def device(name: str | Device | None = None) -> Device:
     """
     if isinstance(name, Device):
         return name
-    kind, _, which = (name or DEFAULT).partition(":")
+    hint = 'write "cpu", "opencl:0" or "c"; lf.devices() lists what there is'
+    wanted = DEFAULT if name is None else text_given(name, "a device's name", hint, LaunchError)
+    kind, _, which = wanted.partition(":")
     if kind not in _KINDS or (which and kind != "opencl"):
         known = [status.name for status in devices() if status.available]
         raise LaunchError(f"there is no device {name!r}", hint=choices(kind, known, "the devices of this machine are"))

@@ -14,7 +14,7 @@ from lithify.lang.digest import digest
 from lithify.lang.errors import LithifyError
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
-from lithify.lowering.tuning import Problem
+from lithify.lowering.tuning import Parameters, Problem
 from lithify.program.derivations import replay
 
 if TYPE_CHECKING:
@@ -27,6 +27,16 @@ FAMILY = "rewriting"
 def is_rewriting(text: str) -> bool:
     """Whether a text says a way to rewrite a program (`lithify.explore.phases.Plan`): tuning parameters are others."""
     return ";" in text
+
+
+def check_parameters(text: str) -> None:
+    """Raise RewriteFailed for a text that says neither tuning parameters nor a way to rewrite a program."""
+    if is_rewriting(text):
+        from lithify.explore.phases import Plan
+
+        Plan.parse(text)
+    else:
+        Parameters.parse(text)
 
 
 def problem_of(specialisation: Specialisation) -> Problem:

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from lithify.lang.errors import LithifyError
+from lithify.lang.errors import LithifyError, ParseError
+from lithify.lang.given import kind_of, text_given
 from lithify.lang.spelling import choices
 from lithify.program.program import Program
 from lithify.program.sources import TextSource
@@ -32,7 +33,7 @@ class Text:
     @cached_property
     def digest(self) -> str:
         """Identifies the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest()
 
     @cached_property
     def module(self) -> Definitions:
@@ -61,6 +62,8 @@ class Module(Mapping[str, Program]):
     """The programs of a text, by name."""
 
     def __init__(self, text: Text) -> None:
+        if not isinstance(text, Text):
+            raise LithifyError(f"a module is made by lf.load, lf.parse or lf.library, {kind_of(text)} is given")
         self._text = text
         self._programs: dict[str, Program] = {}
 
@@ -70,8 +73,10 @@ class Module(Mapping[str, Program]):
         return self._text.name
 
     def __getitem__(self, name: str) -> Program:
-        found = self._programs.get(name)
+        found = self._programs.get(name) if isinstance(name, str) else None
         if found is None:
+            if not isinstance(name, str):
+                raise UnknownProgram(kind_of(name), list(self), self.name)
             if name not in self._text.parameters:
                 raise UnknownProgram(name, list(self), self.name)
             found = self._programs[name] = Program(TextSource(self._text, name))
@@ -99,7 +104,8 @@ class UnknownProgram(LithifyError, KeyError):
 
 def parse(text: str, name: str = "<text>") -> Module:
     """The programs of a text; `name` is what errors call it. Raises ParseError."""
-    return _read(Text(text, name))
+    text = text_given(text, "a program's text", "lf.load(path) reads a file", ParseError)
+    return _read(Text(text, text_given(name, "name", "it is what errors call the text", ParseError)))
 
 
 def _read(text: Text) -> Module:
@@ -110,12 +116,21 @@ def _read(text: Text) -> Module:
 
 def load(path: str | Path) -> Module:
     """The programs of a `.lift` file. Raises LithifyError where it cannot be read, ParseError where it is wrong."""
-    path = Path(path)
+    try:
+        path = Path(path)
+    except TypeError:
+        hint = 'write lf.load("programs.lift"); lf.parse(text) reads a text'
+        raise LithifyError(f"load takes the path of a file, {kind_of(path)} is given", hint=hint) from None
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise LithifyError(f"{path} cannot be read: {reason}") from error
+    except OSError as error:
+        raise LithifyError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        hint = f"save it as UTF-8; the first byte that is none is 0x{error.object[error.start]:02x}, in line {line}"
+        raise LithifyError(f"{path} cannot be read: it is not UTF-8 text", hint=hint) from error
+    except ValueError as error:  # a path with a zero byte
+        raise LithifyError(f"{str(path)!r} is no path: {error}") from error
     return _read(Text(text, str(path), shipped=path.resolve().parent == _OPERATORS))
 
 
@@ -125,6 +140,7 @@ def library(name: str) -> Module:
     Raises LithifyError for a name that there is no text of.
     """
     known = sorted(path.stem for path in _OPERATORS.glob("*.lift"))
+    text_given(name, "a library's name", f"there are {', '.join(known)}")
     if name not in known:
         raise LithifyError(f"lithify ships no programs named {name}", hint=choices(name, known))
     return load(_OPERATORS / f"{name}.lift")

@@ -17,8 +17,19 @@ from collections.abc import Callable, Hashable, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lithify.lang.errors import LaunchError
-from lithify.program.arguments import Described, decide, describe, is_empty, is_under_construction, key_of
+from lithify.lang.errors import LaunchError, LithifyError, RewriteFailed
+from lithify.lang.given import kind_of, sizes_given, text_given
+from lithify.program.arguments import (
+    Described,
+    NoArgument,
+    check_argument,
+    check_value,
+    decide,
+    describe,
+    is_empty,
+    is_under_construction,
+    key_of,
+)
 from lithify.program.devices import Device, device
 from lithify.program.size_classes import classes_of
 from lithify.program.sources import FunctionSource, Sizes, Source
@@ -47,6 +58,9 @@ class Program:
         any_size: bool = False,
         tuning: str | None = None,
     ) -> None:
+        if not hasattr(source, "elaborate"):
+            hint = "@lf.program makes a program of a function, lf.load and lf.parse read texts"
+            raise LithifyError(f"{kind_of(source)} is no program", hint=hint)
         self.origin = source
         self.strategy = strategy
         self.any_size = any_size
@@ -100,14 +114,27 @@ class Program:
         return Program(self.origin, device(name), self.strategy, self.any_size, self.tuning)
 
     def by(self, strategy: str | None) -> Program:
-        """The same program lowered by a named strategy (None: the device's default)."""
+        """The same program lowered by a named strategy (None: the device's default).
+
+        Raises RewriteFailed for a name that no strategy has.
+        """
+        if strategy is not None:
+            from lithify.lowering.strategies import named
+
+            named(text_given(strategy, "a strategy's name", "`lithify strategies` lists them", RewriteFailed))
         return Program(self.origin, self._device_name, strategy, self.any_size)
 
     def tuned_by(self, parameters: str | None) -> Program:
         """The same program lowered by given tuning parameters, `key=value,..`.
 
         None: by those that were measured to be best for its arguments, or the default; "": by the default.
+        Raises RewriteFailed for a text that says no parameters.
         """
+        if parameters is not None:
+            from lithify.program.explored import check_parameters
+
+            hint = "write key=value,key=value; p.tune(..) finds the best"
+            check_parameters(text_given(parameters, "a set of tuning parameters", hint, RewriteFailed))
         return Program(self.origin, self._device_name, None, self.any_size, parameters)
 
     def for_any_size(self) -> Program:
@@ -138,14 +165,14 @@ class Program:
         Returns an array, a number (NumPy's) where the result is a scalar, or nested tuples of them; `out` is filled and
         returned if it is given. Raises LithifyError (TypeMismatch, UnboundSize, LaunchError, ..) for what does not fit.
         """
-        if not named and not sizes:
+        if not named and sizes is None:
             result = self._quick(arguments, out)
             if result is not NotImplemented:
                 return result
         if is_under_construction((*arguments, *named.values())):
             return self._use(arguments, out, sizes, named)
-        if not named and not sizes:
-            run = self._ready.get(tuple([key_of(a) for a in arguments]))
+        if not named and sizes is None:
+            run = self._ready.get(self._kinds(arguments))
             if run is not None:
                 result = run(arguments, out)
                 self._quick = run.quick
@@ -169,7 +196,7 @@ class Program:
             ordered = self._ordered(arguments, named)
             if out is not None:
                 raise LaunchError(f"{self.name} is a part of the program here: there is no array to fill")
-            value = self.as_value(sizes)
+            value = self.as_value(dict(sizes_given(sizes, LaunchError)))
             for argument in ordered:
                 if not isinstance(value, FunctionValue):
                     raise self._other_number(len(ordered))
@@ -189,10 +216,13 @@ class Program:
 
     def _run(self, arguments: tuple[Any, ...], sizes: Mapping[str, int] | None) -> Run:
         """The compiled program for such arguments; remembered."""
-        fixed = _sizes(sizes)
-        kinds = tuple([key_of(a) for a in arguments])
+        fixed = sizes_given(sizes, LaunchError)
+        kinds = self._kinds(arguments)
         key: Hashable = (kinds, fixed) if fixed else kinds
         run = self._ready.get(key)
+        if run is None:
+            for k, argument in enumerate(arguments):
+                check_value(argument, self._label(k))
         if run is None and self.any_size and is_empty(arguments, fixed):
             # kernels for any size rely on sizes of 1 or more
             run = self._ready[key] = self.for_these_sizes()._run(arguments, sizes)
@@ -206,13 +236,13 @@ class Program:
     def specialise(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Specialisation:
         """The program for arguments like these, with every level of its compilation (see `Specialisation`)."""
         with self._lock:
-            return self._specialised(self._ordered(arguments, named), _sizes(sizes))
+            return self._specialised(self._ordered(arguments, named), sizes_given(sizes, LaunchError))
 
     def _specialised(self, arguments: tuple[Any, ...], sizes: Sizes) -> Specialisation:
         least: Sizes = ()
         if self.any_size:
             arguments, (sizes, least) = (), self._class_of(arguments, sizes)
-        key = (tuple([key_of(a) for a in arguments]), sizes, least)
+        key = (self._kinds(arguments), sizes, least)
         found = self._specialisations.get(key)
         if found is None:
             found = Specialisation(
@@ -221,9 +251,22 @@ class Program:
             self._specialisations[key] = found
         return found
 
+    def _kinds(self, arguments: tuple[Any, ...]) -> tuple[Hashable, ...]:
+        """What decides the arguments' types. Raises LaunchError, with the argument's name, for what is none."""
+        try:
+            return tuple([key_of(a) for a in arguments])
+        except NoArgument:
+            for k, argument in enumerate(arguments):
+                check_argument(argument, self._label(k))
+            raise
+
     def _described(self, arguments: tuple[Any, ...]) -> tuple[Described, ...]:
-        names = dict(enumerate(self.parameters))
-        return tuple([describe(a, names.get(k) or str(k + 1)) for k, a in enumerate(arguments)])
+        return tuple([describe(a, self._label(k)) for k, a in enumerate(arguments)])
+
+    def _label(self, position: int) -> str:
+        """What errors call an argument."""
+        names = self.parameters
+        return names[position] if position < len(names) else str(position + 1)
 
     def _class_of(self, arguments: tuple[Any, ...], sizes: Sizes) -> tuple[Sizes, Sizes]:
         """What a kernel for any size may know of the sizes of such arguments (see `size_classes`)."""
@@ -315,7 +358,7 @@ class Program:
         return self.specialise(*arguments, sizes=sizes, **named).kernels
 
     def source(
-        self, *arguments: Any, target: str | None = None, sizes: Mapping[str, int] | None = None, **named: Any
+        self, *arguments: Any, target: str | Device | None = None, sizes: Mapping[str, int] | None = None, **named: Any
     ) -> str:
         """Level 4: the text for a target ("cpu": LLVM, "opencl", "c"; the program's device if none is given).
 
@@ -323,7 +366,10 @@ class Program:
         """
         from lithify.program.devices import for_source
 
-        program = self if target is None else self.on(for_source(target))
+        if target is None or isinstance(target, Device):
+            program = self if target is None else self.on(target)
+        else:
+            program = self.on(for_source(text_given(target, "a target's name", 'write target="opencl"', LaunchError)))
         return program.specialise(*arguments, sizes=sizes, **named).text
 
     def explain(self, *arguments: Any, sizes: Mapping[str, int] | None = None, **named: Any) -> Explanation:
@@ -351,10 +397,9 @@ def program(function: Callable[..., Any]) -> Program:
     Parameters annotated with types (`lf.Array[n, m, lf.f32]`) take arguments of those types only; the others take the
     type of what they are given.
     """
+    if isinstance(function, type | Program) or not callable(function):
+        hint = "decorate a function: @lf.program, and under it def total(xs): return lf.sum(xs)"
+        raise LithifyError(f"{kind_of(function)} is no function to make a program of", hint=hint)
     made = Program(FunctionSource(function))
     made.__doc__ = function.__doc__
     return made
-
-
-def _sizes(sizes: Mapping[str, int] | None) -> Sizes:
-    return tuple(sorted((name, int(value)) for name, value in sizes.items())) if sizes else ()

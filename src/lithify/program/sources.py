@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -106,11 +105,14 @@ class FunctionSource:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.name = function.__name__
+        inner = getattr(function, "func", function)  # functools.partial's
+        self.name = str(getattr(inner, "__name__", type(inner).__name__))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.function).parameters)
+        from lithify.lang.frontend import parameters_of
+
+        return parameters_of(self.function)
 
     @cached_property
     def annotated(self) -> bool:

@@ -16,10 +16,12 @@ from lithify.explore.candidates import SpaceCandidates, valid_in
 from lithify.explore.choice import near
 from lithify.explore.comparison import allowed_difference
 from lithify.explore.experience import experience_of
+from lithify.explore.proposals import check_search
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
 from lithify.explore.trial import Task
 from lithify.lang.errors import LithifyError
+from lithify.lang.given import kind_of, whole_number
 from lithify.lang.scalars import Scalar
 from lithify.lang.types import Array, Tuple, Type
 from lithify.lowering.families import FAMILIES, recognise
@@ -56,6 +58,12 @@ def tune(
 
     Raises LithifyError where the program belongs to no family that has parameters on the device.
     """
+    limit = budget if isinstance(budget, Budget) else Budget.parse(budget)
+    check_search(search_by)
+    if (whole_number(seed) or 0) < 0 or whole_number(seed) is None:
+        raise LithifyError(f"seed is a whole number of 0 or more, {kind_of(seed)} is given")
+    if on_progress is not None and not callable(on_progress):
+        raise LithifyError(f"on_progress is a function of a Progress, {kind_of(on_progress)} is given")
     specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
     candidates = candidates_of(specialisation, families)
     near_keys = [
@@ -68,7 +76,7 @@ def tune(
         specialisation.device.target,
         task_of(specialisation, arguments),
         candidates.problem,
-        Budget.parse(budget) if isinstance(budget, str) else budget,
+        limit,
         search=search_by,
         seed=seed,
         near=near_keys,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lithify.lang.errors import LaunchError
+from lithify.lang.given import kind_of
 from lithify.lang.scalars import SCALARS, Kind, Scalar, bf16, f8e4m3, f8e5m2, scalar_of_dtype
 from lithify.targets.base import Argument, Interface, Resident, size_function
 from lithify.targets.memory import MEMORY, Array, address_of, aligned_empty
@@ -164,12 +165,12 @@ class Arguments:
         for value, parameter in zip(call.values, self._parameters, strict=True):
             if isinstance(value, np.ndarray) and not parameter.by_value and np.may_share_memory(array, value):
                 raise LaunchError(
-                    f"out for {result.argument.name} shares memory with argument {parameter.argument.name}",
+                    f"{_out_name(result)} shares memory with argument {parameter.argument.name}",
                     hint="give another array: results are written while arguments are still read",
                 )
         for other in others:
             if np.may_share_memory(array, _foreign(other, "out")):
-                raise LaunchError(f"out for {result.argument.name} shares memory with another result")
+                raise LaunchError(f"{_out_name(result)} shares memory with another result")
 
 
 def describe(value: Any) -> str:
@@ -203,7 +204,7 @@ def _array(value: Any, parameter: _Parameter) -> Any:
         if value.dtype != parameter.dtype:
             _wrong_type(value, parameter)
         return value
-    array = value if type(value) is np.ndarray else _foreign(value, parameter.argument.name)
+    array = value if type(value) is np.ndarray else _foreign(value, f"argument {parameter.argument.name}")
     if array.dtype != parameter.dtype:
         if parameter.below is not None and array.dtype.kind in "iu":
             array = _as_indices(array, parameter)
@@ -282,12 +283,12 @@ def _dtype_name(scalar: Scalar) -> str:
 def _foreign(value: Any, name: str) -> Array:
     """An array of another library, or a number, as a NumPy array that shares its memory where possible."""
     if isinstance(value, np.ma.MaskedArray):
-        raise LaunchError(f"argument {name} is a masked array; its mask would be lost", hint="use .filled(..)")
+        raise LaunchError(f"{name} is a masked array; its mask would be lost", hint="use .filled(..)")
     if isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
         return np.asarray(value)
     if not hasattr(value, "__dlpack__"):
         raise LaunchError(
-            f"argument {name} is a {type(value).__name__}, neither an array (NumPy or DLPack) nor a number",
+            f"{name} is {kind_of(value)}, neither an array (NumPy or DLPack) nor a number",
             hint="make it an array: np.asarray(.., dtype)",
         )
     try:
@@ -295,9 +296,10 @@ def _foreign(value: Any, name: str) -> Array:
         if int(device[0]) in _DLPACK_CPU:
             return _through_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise LaunchError(f"argument {name} cannot be read through DLPack: {error}") from error
+        raise LaunchError(f"{name} cannot be read through DLPack: {error}") from error
     where = _DEVICES.get(int(device[0]), f"device kind {int(device[0])}")
-    raise LaunchError(f"argument {name} lies on {where}:{device[1]}, not in the memory of the CPU")
+    hint = "copy it there: .cpu() of torch, np.asarray(..) of most others"
+    raise LaunchError(f"{name} lies on {where}:{device[1]}, not in the memory of the CPU", hint=hint)
 
 
 def _through_dlpack(value: Any) -> Array:
@@ -319,23 +321,29 @@ def _through_dlpack(value: Any) -> Array:
 
 
 def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array:
-    name = parameter.argument.name
+    name = _out_name(parameter)
     if not isinstance(target, np.ndarray) and (isinstance(target, np.generic) or not hasattr(target, "__dlpack__")):
-        raise LaunchError(f"out for {name} is a {type(target).__name__}, not an array")
-    array = _foreign(target, f"out ({name})")
-    if not isinstance(target, np.ndarray) and address_of(_foreign(target, f"out ({name})")) != address_of(array):
+        raise LaunchError(f"{name} is {kind_of(target)}, not an array", hint="give an array that is to be filled")
+    array = _foreign(target, name)
+    if not isinstance(target, np.ndarray) and address_of(_foreign(target, name)) != address_of(array):
         raise LaunchError(
-            f"out for {name} is a {type(target).__name__} that shows a copy of its elements, which cannot be written",
+            f"{name} is a {type(target).__name__} that shows a copy of its elements, which cannot be written",
             hint="give an array that holds them as they are (of torch: .resolve_conj().resolve_neg())",
         )
     wanted = ".".join([*map(str, shape), parameter.scalar.name])
     if array.dtype != parameter.dtype or array.shape != shape:
-        raise LaunchError(f"out for {name} is {describe(array)}, but the result is {wanted}")
+        raise LaunchError(f"{name} is {describe(array)}, but the result is {wanted}")
     if not array.flags.writeable:
-        raise LaunchError(f"out for {name} is read-only")
+        raise LaunchError(f"{name} is read-only")
     if array.size > 1 and not array.flags.c_contiguous and _repeats(array):
-        raise LaunchError(f"out for {name} has elements that share memory (a broadcast or overlapping view)")
+        raise LaunchError(f"{name} has elements that share memory (a broadcast or overlapping view)")
     return array
+
+
+def _out_name(result: _Parameter) -> str:
+    """What errors call the array that a result is to be written to: a single result is called `out` itself."""
+    name = result.argument.name
+    return name if name == "out" else f"out for {name}"
 
 
 def _repeats(array: Array) -> bool:
@@ -352,7 +360,7 @@ def _scalar(value: Any, parameter: _Parameter) -> Any:
     """A number as a NumPy scalar of the parameter's type; numbers that it cannot hold are refused."""
     scalar, name = parameter.scalar, parameter.argument.name
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__dlpack__"):
-        array = _foreign(value, name)
+        array = _foreign(value, f"argument {name}")
         if array.size != 1 or array.ndim:
             raise LaunchError(f"argument {name} is {describe(array)}, but the program takes the scalar {scalar}")
         if array.dtype == parameter.dtype:

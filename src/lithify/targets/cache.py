@@ -84,7 +84,7 @@ class KernelCache:
         """The key of what is determined by `parts`, by the package's version and by its source."""
         digest = _DIGEST(package_digest().encode(), digest_size=_DIGEST_BYTES)
         for part in parts:
-            data = part.encode()
+            data = part.encode(errors="surrogatepass")
             digest.update(len(data).to_bytes(8, "little") + data)
         return digest.hexdigest()
 
