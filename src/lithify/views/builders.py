@@ -43,6 +43,13 @@ class _Builder:
                 return d
         raise ViewError(f"no dim {name!r} in [{spaces.show(self._given)}]")
 
+    def xor(self, row: Name, chunk: Name, period: int = 1) -> Self:
+        """Swizzle: `chunk` xored with (row div period) mod size.; the same in both directions."""
+        used = self._use((row, chunk))
+        self._add(t.Xor(used, used, period), (), 0.0)
+        self._made += [(self._place((d,)), d) for d in used]
+        return self
+
     def _use(self, names: Sequence[Name]) -> Dims:
         found = tuple([self.dim(name) for name in names])
         for d in found:
@@ -155,13 +162,6 @@ class BottomUp(_Builder):
         made = (Dim(upper or used[0].name, as_expr(size)),)
         return self._add(t.Broadcast(made, used), made, self._place(used))
 
-    def xor(self, row: Name, chunk: Name, period: int = 1) -> Self:
-        """Swizzle: `chunk` xored with (row div period) mod size."""
-        used = self._use((row, chunk))
-        self._add(t.Xor(used, used, period), (), 0.0)
-        self._made += [(self._place((d,)), d) for d in used]
-        return self
-
     def reindex(self, name: Name, function: IndexFunction, upper: str | None = None) -> Self:
         """The dim read through an index function."""
         used = self._use((name,))
@@ -233,13 +233,6 @@ class TopDown(_Builder):
         """A lower dim held at one coordinate; last, or before what becomes of the dim at `position`."""
         made = (Dim(lower, as_expr(size)),)
         return self._add(t.ConstDim((), made, (as_expr(value),)), made, self._place((), position))
-
-    def xor(self, row: Name, chunk: Name, period: int = 1) -> Self:
-        """Swizzle: `chunk` xored with (row div period) mod size."""
-        used = self._use((row, chunk))
-        self._add(t.Xor(used, used, period), (), 0.0)
-        self._made += [(self._place((d,)), d) for d in used]
-        return self
 
     def reindex(self, name: Name, function: IndexFunction, lower: str | None = None) -> Self:
         """The dim means f(u) below."""
