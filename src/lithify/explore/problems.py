@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from lithify.lang.errors import ParseError
 from lithify.lang.scalars import SCALARS, accumulator_of, result_of
@@ -57,12 +58,20 @@ class _Flag:
 
 @dataclass(frozen=True)
 class _Operator:
-    """An operator: its flags, the program for their values, and the one line of them that problems are known by."""
+    """An operator: its flags, the program for their values, and the one line of them that problems are known by.
+
+    What the flags are is asked when a line is read: some are known to the family's lowering alone, which takes a while
+    to import.
+    """
 
     name: str
-    flags: tuple[_Flag, ...]
+    known_flags: Callable[[], tuple[_Flag, ...]]
     program: Callable[[Mapping[str, Value]], str]
     line: Callable[[Mapping[str, Value]], str]
+
+    @property
+    def flags(self) -> tuple[_Flag, ...]:
+        return self.known_flags()
 
 
 def is_problem(text: str) -> bool:
@@ -175,6 +184,25 @@ def _apart_flag(name: str) -> _Flag:
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _gemm_flags() -> tuple[_Flag, ...]:
+    from lithify.lowering.gemm.problem import APART
+
+    return (
+        _type_flag("t", "type", "dtype", "datatype"),
+        _bool_flag("transA", "transa", "ta"),
+        _bool_flag("transB", "transb", "tb"),
+        _size_flag("g", "groups", "batch", default=1),
+        _size_flag("m", "gemmM", "gemm_m"),
+        _size_flag("n", "gemmN", "gemm_n"),
+        _size_flag("k", "gemmK", "gemm_k"),
+        _type_flag("b_datatype", "b_dtype", default=""),
+        _type_flag("acc_datatype", "acc_dtype", default=""),
+        _type_flag("out_datatype", "out_dtype", default=""),
+        *map(_apart_flag, APART),
+    )
+
+
 def _gemm(values: Mapping[str, Value]) -> str:
     """g products op(A) op(B): A is m x k or, transposed, k x m; B is k x n or n x k."""
     g, m, n, k = (values[name] for name in "gmnk")
@@ -214,31 +242,4 @@ def _gemm_line(values: Mapping[str, Value]) -> str:
     )
 
 
-OPERATORS = {
-    operator.name: operator
-    for operator in (
-        _Operator(
-            "gemm",
-            (
-                _type_flag("t", "type", "dtype", "datatype"),
-                _bool_flag("transA", "transa", "ta"),
-                _bool_flag("transB", "transb", "tb"),
-                _size_flag("g", "groups", "batch", default=1),
-                _size_flag("m", "gemmM", "gemm_m"),
-                _size_flag("n", "gemmN", "gemm_n"),
-                _size_flag("k", "gemmK", "gemm_k"),
-                _type_flag("b_datatype", "b_dtype", default=""),
-                _type_flag("acc_datatype", "acc_dtype", default=""),
-                _type_flag("out_datatype", "out_dtype", default=""),
-                _apart_flag("reduction"),
-                _apart_flag("epilogue"),
-                _apart_flag("prologue"),
-                _apart_flag("whole"),
-                _apart_flag("workA"),
-                _apart_flag("workB"),
-            ),
-            _gemm,
-            _gemm_line,
-        ),
-    )
-}
+OPERATORS = {operator.name: operator for operator in (_Operator("gemm", _gemm_flags, _gemm, _gemm_line),)}
