@@ -31,7 +31,8 @@ from lithify.targets.cdialect.names import KEYWORDS, Names
 from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import Text
 from lithify.targets.cdialect.values import ValuePrinter, shared_values, store_text
-from lithify.targets.cdialect.vectors import VectorPrinter, can_be_vector
+from lithify.targets.cdialect.vector_values import can_be_vector
+from lithify.targets.cdialect.vectors import VectorPrinter
 
 INDENT = "  "
 
