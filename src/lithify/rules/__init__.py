@@ -28,7 +28,9 @@ where the list says (n) without a condition: padding is part of the rule and van
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 
 from lithify.rewrite.rule import Rule
 from lithify.rules import (
@@ -69,20 +71,26 @@ FAMILIES = {
 }
 
 
+def _declared(module: ModuleType) -> Iterator[Rule]:
+    """The rules of a family, in order: those that have names in its module, then those of its table."""
+    for value in (*vars(module).values(), *getattr(module, "VIEW_RULES", {}).values()):
+        if isinstance(value, Rule):
+            yield value
+
+
 @cache
 def all_rules() -> dict[str, Rule]:
     """Every rule by name, in the order of the families."""
     found: dict[str, Rule] = {}
     for module in FAMILIES.values():
-        for value in [*vars(module).values(), *getattr(module, "VIEW_RULES", {}).values()]:
-            if isinstance(value, Rule) and value.name not in found:
-                found[value.name] = value
+        for each in _declared(module):
+            found.setdefault(each.name, each)
     return found
 
 
 def family_of(rule: Rule) -> str:
     """The family (file) that declares the rule."""
     for name, module in FAMILIES.items():
-        if any(value is rule for value in [*vars(module).values(), *getattr(module, "VIEW_RULES", {}).values()]):
+        if any(each is rule for each in _declared(module)):
             return name
     raise KeyError(rule.name)
