@@ -16,7 +16,7 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.hardware import within_one_item
-from lithify.kernel.places import Acceptor, Environment, Place, Readable, TupleAcceptor
+from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor
 from lithify.kernel.translate_read import array
 from lithify.kernel.translate_reduce import in_place, initialise
 from lithify.kernel.translate_write import contains_array, unwritten, write_scalars
@@ -50,64 +50,79 @@ def _pipe_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment)
     function, load, initial, elements = t.args
     if t["roles"] is not None or t["lag"]:
         raise tr.rejected(t, "this device has no roles and no instructions that run on (lag)", "say pipe[n] alone")
-    slots: int = t["slots"]
     initialise(tr, initial, accumulator, env)
     assert isinstance(elements.type, Array) and isinstance(load.type, Function)
     size = elements.type.size
     if size.constant == 0:
         return
-    xs = array(tr, elements, env)
-    tile, slot = _ring(tr, t, load.args[0], slots)
+    tiles = _Tiles(tr, t, array(tr, elements, env), size, env)
+    for k in range(tiles.slots - 1):
+        tiles.ahead(const(k))()
+    body = function.args[0].args[0]
 
-    def fetch(k: Expr) -> ir.Block:
-        with tr.collected() as block:
-            tr.write(tile, slot(k), (xs.at(k), *env))
+    def use(k: Expr) -> None:
+        present = tiles.slot(k).read()
+        in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (present, accumulator.read(), *env)))
+
+    tr.loop(size, SEQ, t["name"], t, lambda k: tiles.around(k, use))
+
+
+class _Tiles:
+    """The tiles of a pipe: the slots that they lie in, and how they come there."""
+
+    def __init__(self, tr: Translator, t: Term, elements: ArrayValue, size: Expr, env: Environment) -> None:
+        self._tr, self._elements, self._size, self._env = tr, elements, size, env
+        self.slots: int = t["slots"]
+        self._tile, self.slot = _ring(tr, t, t.args[1].args[0], self.slots)
+        self._asynchronous = tr.device is not None and "async" in tr.device.copy_kinds
+        if self._asynchronous:
+            with tr.probed():
+                self._asynchronous = _only_copies(self._fetched(const(0)))
+
+    def _fetched(self, k: Expr) -> ir.Block:
+        """Statements that bring tile k to its slot."""
+        with self._tr.collected() as block:
+            self._tr.write(self._tile, self.slot(k), (self._elements.at(k), *self._env))
         return tuple(block)
 
-    asynchronous = tr.device is not None and "async" in tr.device.copy_kinds
-    if asynchronous:
-        with tr.probed():
-            asynchronous = _only_copies(fetch(const(0)))
+    def ahead(self, k: Expr) -> Callable[[], None]:
+        """Begin to fetch tile k, where there is one; the function does what is left when the present tile was used."""
+        tr, there = self._tr, (self._size - 1 - k,)
+        left: list[ir.Block] = []
 
-    def start(k: Expr) -> ir.Block:
+        def fetch() -> None:
+            left.append(self._begin(k))
+
+        tr.conditional(there, fetch)
+        if self._asynchronous:
+            tr.emit(ir.Commit())
+        return lambda: tr.conditional(there, lambda: tr.scope.block.extend(left[0] if left else ()))
+
+    def _begin(self, k: Expr) -> ir.Block:
         """Fetch tile k, and give what is left to do when the present tile has been used."""
-        body = fetch(k)
-        if asynchronous:
+        tr, body = self._tr, self._fetched(k)
+        if self._asynchronous:
             tr.emit(ir.Async(body))
             return ()
-        parts = _loads_and_stores(tr, body) if slots > 1 and k.constant is None else None
+        parts = _loads_and_stores(tr, body) if self.slots > 1 and k.constant is None else None
         loads, stores = parts or (body, ())
         tr.scope.block.extend(loads)
         return stores
 
-    def ahead(k: Expr) -> Callable[[], None]:
-        left: list[ir.Block] = []
-        tr.conditional((size - 1 - k,), lambda: left.append(start(k)))
-        if asynchronous:
-            tr.emit(ir.Commit())
-        return lambda: tr.conditional((size - 1 - k,), lambda: tr.scope.block.extend(left[0] if left else ()))
-
-    for k in range(slots - 1):
-        ahead(const(k))()
-    body = function.args[0].args[0]
-
-    def step(k: Expr) -> None:
-        finish = None
-        if slots == 1:
-            if asynchronous:
+    def around(self, k: Expr, use: Callable[[Expr], None]) -> None:
+        """Use tile k when it has landed, with the tile that comes slots - 1 later on its way meanwhile."""
+        tr, waits = self._tr, self._asynchronous
+        if self.slots == 1:
+            if waits:
                 tr.emit(ir.Barrier())
-            ahead(k)
-        if asynchronous:
-            tr.emit(ir.Wait(max(0, slots - 2)))
+            self.ahead(k)
+        if waits:
+            tr.emit(ir.Wait(max(0, self.slots - 2)))
             tr.emit(ir.Barrier())
-        if slots > 1:
-            finish = ahead(k + (slots - 1))
-        present = slot(k).read()
-        in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (present, accumulator.read(), *env)))
+        finish = self.ahead(k + (self.slots - 1)) if self.slots > 1 else None
+        use(k)
         if finish is not None:
             finish()
-
-    tr.loop(size, SEQ, t["name"], t, step)
 
 
 def _ring(tr: Translator, t: Term, tile: Term, slots: int) -> tuple[Term, Callable[[Expr], Acceptor]]:
