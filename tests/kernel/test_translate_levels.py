@@ -70,7 +70,7 @@ def test_two_levels(outer: Level, inner: Level) -> None:
     if levels_may_nest(outer, inner):
         check(doubled)
     else:
-        rejected(doubled, "stands below|would write the same|whole warps")
+        rejected(doubled, "cannot stand inside|below a loop|same hardware index|would write the same|whole warps")
 
 
 @pytest.mark.parametrize("size", [1, 3, 31, 32, 33, 100])

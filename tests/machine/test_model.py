@@ -38,32 +38,12 @@ def test_a_model_is_a_complete_value(model: DeviceModel) -> None:
 
 def test_the_h200_through_opencl() -> None:
     assert H200_OPENCL.memory("local").bytes == 48 * 1024
-    assert (H200_OPENCL.cores, H200_OPENCL.warp_width, H200_OPENCL.warp_lockstep) == (132, 32, False)
+    assert (H200_OPENCL.cores, H200_OPENCL.warp_width) == (132, 32)
     assert H200_OPENCL.barrier_scopes == {"group"}
     assert H200_OPENCL.bandwidth() == Peak("heap", 4.27e12, "measured")
     assert H200_CUDA.memory("local").bytes == 227 * 1024
     assert "bulk" in H200_CUDA.copy_kinds
     assert "bulk" not in H200_OPENCL.copy_kinds
-
-
-@pytest.mark.parametrize(
-    ("model", "memory", "below", "allowed"),
-    [
-        (host(), "heap", "", True),
-        (host(), "heap", "seq", True),
-        (host(), "heap", "par", False),
-        (host(), "thread", "par seq", True),
-        (host(), "thread", "vec", False),
-        (H200_CUDA, "heap", "group", False),
-        (H200_CUDA, "local", "group", True),
-        (H200_CUDA, "local", "group warpgroup warp", True),
-        (H200_CUDA, "local", "group item", False),
-        (H200_CUDA, "local", "group warp lane", False),
-        (H200_CUDA, "private", "group item seq", True),
-    ],
-)
-def test_where_memory_can_be_allocated(model: DeviceModel, memory: str, below: str, allowed: bool) -> None:
-    assert model.may_allocate(memory, [model.level(name) for name in below.split()]) is allowed
 
 
 def test_an_unknown_memory_is_named_with_the_known_ones() -> None:
@@ -81,11 +61,6 @@ def test_vector_widths() -> None:
     assert H200_OPENCL.vector_widths(64) == (2,)
     assert H200_OPENCL.vector_widths(128) == ()
     assert GENERIC_CPU.vector_widths(64) == (2, 4, 8, 16)
-
-
-def test_banks() -> None:
-    local = H200_OPENCL.memory("local")
-    assert [local.bank(address) for address in (0, 3, 4, 124, 128)] == [0, 0, 1, 31, 0]
 
 
 # -- OpenCL devices ---------------------------------------------------------------------------------------------------

@@ -13,14 +13,14 @@ from weakref import WeakKeyDictionary
 from lithify.arith import Expr, Variable, as_variable, ceil_div, const, proves, var
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction
-from lithify.kernel.hardware import Hardware, check_nesting, missing_level, within_one_item
+from lithify.kernel.hardware import Hardware, missing_level, within_one_item
 from lithify.kernel.places import Acceptor, Environment, Place, Readable, index_scalar, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind, Memory
 from lithify.lang.scalars import bool_
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Type
-from lithify.machine import DeviceModel
+from lithify.machine import DeviceModel, reason_against
 
 Reader = Callable[["Translator", Term, Environment], Readable]
 Writer = Callable[["Translator", Term, Acceptor, Environment], None]
@@ -303,7 +303,8 @@ class Translator:
             return missing_level(level, self.device)
         if self.scope.in_sequence and (level.kind is LevelKind.THREADS or level.name in ("group", "global", "cluster")):
             return f"map[{level}] stands below a loop: the whole device would wait for itself in every iteration"
-        return check_nesting(level, self.scope.entered)
+        reasons = (reason_against(outer, level) for outer in self.scope.entered)
+        return next((reason for reason in reasons if reason is not None), None)
 
     def _unrolled(self, size: Expr, term: Term, body: Callable[[Expr], None]) -> None:
         if size.constant is None:

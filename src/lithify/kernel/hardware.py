@@ -1,4 +1,4 @@
-"""The launch of a kernel: extents of its hardware levels, their index variables, and how levels nest.
+"""The launch of a kernel: extents of its hardware levels, and their index variables.
 
 Variables are made for group d and item d, or for warp and lane (then item = W warp + lane, W from the device model)
 in a kernel with one dimension of items that uses them. All other levels are formulas over these.
@@ -16,7 +16,6 @@ from lithify.lang.term import Term
 from lithify.lang.types import Array
 from lithify.machine import DeviceModel
 
-_RANK = {"group": 0, "global": 0, "cluster": 1, "warpgroup": 2, "warp": 3, "lane": 4, "item": 4}
 _WITHIN_ONE_ITEM = ("lane", "item", "global")
 _DEFAULT_WARP = 32  # where no device says otherwise
 # Items of a group along dimension 0 when nothing in the kernel says how many: many for long rows, because starting a
@@ -28,8 +27,8 @@ _SHORT_GROUP, _LONG_GROUP = 64, 256
 class Hardware:
     """The launch of one kernel and the indices of its levels.
 
-    `index[level]` is the level's index as a formula, `extent[level]` the number of its values. `owners[level]` are
-    the variables that differ between the level's iterations.
+    `index[level]` is the level's index as a formula, `extent[level]` the number of its values. `variables` are
+    the indices that are variables of the kernel rather than formulas over others.
     """
 
     grid: tuple[Expr, ...] = ()
@@ -210,28 +209,6 @@ def _indices(
             result.extent[Level(name, 0)],
         )
     return result
-
-
-def check_nesting(level: Level, entered: tuple[Level, ...]) -> str | None:
-    """Why a map at `level` cannot stand below maps at the levels `entered`; None when it can."""
-    for outer in entered:
-        if outer.kind is LevelKind.THREADS or level.kind is LevelKind.THREADS:
-            if level.kind is not LevelKind.VECTOR:
-                return f"map[{level}] stands below map[{outer}]"
-        elif outer.kind is LevelKind.VECTOR:
-            return f"map[{level}] stands below map[vec]: all lanes run one statement"
-        elif outer == level:
-            return f"map[{level}] stands below map[{outer}]: that index is taken"
-        elif outer.kind is LevelKind.HARDWARE and level.kind is LevelKind.HARDWARE:
-            inner_rank, outer_rank = _RANK.get(level.name, 4), _RANK.get(outer.name, 4)
-            same_name = outer.name == level.name and None not in (outer.dim, level.dim)
-            if outer.name == "global" and level.name != "global":
-                return f"map[{level}] stands below map[{outer}], which is one work-item already"
-            if inner_rank < outer_rank or (inner_rank == outer_rank and not same_name):
-                return f"map[{level}] stands below map[{outer}], which is inside it"
-            if level.name == "item" and outer.name in ("warp", "warpgroup"):
-                return f"map[{level}] stands below map[{outer}]; the items of a warp are its lanes"
-    return None
 
 
 def within_one_item(entered: tuple[Level, ...]) -> bool:

@@ -7,7 +7,7 @@ the cost model and the reports what the machine could do at best. Targets differ
 from lithify.machine.catalogue import known_models, model_of
 from lithify.machine.host import CpuFacts, VectorUnit, cpu_model, host, read_cpu, usable_cores
 from lithify.machine.instructions import MULTIPLY_ADD, ROWS, InstructionRow, Operation, instruction, rows_for
-from lithify.machine.levels import LevelError, LevelSpec, NamedLevel
+from lithify.machine.levels import LevelError, LevelSpec, NamedLevel, reason_against
 from lithify.machine.memory import Cache, MemorySpec, Registers
 from lithify.machine.model import DeviceModel
 from lithify.machine.nvidia import H200_CUDA, H200_OPENCL
@@ -42,6 +42,7 @@ __all__ = [
     "model_of",
     "opencl_model",
     "read_cpu",
+    "reason_against",
     "roofline",
     "rows_for",
     "usable_cores",

@@ -1,8 +1,8 @@
 """The levels that a machine offers to the maps of a lowered program, and which may stand inside which.
 
-A level is data: a name, a dimension where the machine has several (`item0`), how many instances there can be, and
-the names of the levels that may stand *around* it. Maps at sequential levels have no limit; a map at a level of the
-launch names hardware indices, so it can neither stand inside itself nor inside what is smaller than it.
+A level is data: a name, a dimension where the machine has several (`item0`), and how many instances there can be.
+Which levels may stand *around* it follows from its name. Maps at sequential levels have no limit; a map at a level of
+the launch names hardware indices, so it can neither stand inside itself nor inside what is smaller than it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ class LevelSpec:
     """One level of a machine.
 
     `extent` is how many instances there can be at once (None: any number; a longer map is a strided loop where the
-    kind is "launch"), `inside` the names of the levels that may stand around it.
+    kind is "launch").
     """
 
     name: str
     dim: int | None
     kind: Kind
     extent: int | None
-    inside: frozenset[str]
 
     def __str__(self) -> str:
         return self.name if self.dim is None else f"{self.name}{self.dim}"
@@ -50,9 +49,12 @@ class LevelError(LookupError):
 _LOOPS = ("seq", "unroll", "inline")
 _LAUNCH = ("global", "group", "cluster", "warpgroup", "warp", "lane", "item")
 
-# Which levels may stand around a level of the launch. A loop around `group` or `global` would need the whole grid to
-# wait for itself, which no launch can do.
+# Which levels may stand around a level. The pool of CPU threads is the outermost: to start it inside a loop costs more
+# than it brings. A loop around `group` or `global` would need the whole grid to wait for itself: no launch can do that.
 _AROUND = {
+    **dict.fromkeys(_LOOPS, (*_LOOPS, "vec", "par", *_LAUNCH)),
+    "vec": (*_LOOPS, "par", *_LAUNCH),
+    "par": (),
     "global": ("global",),
     "group": ("group",),
     "cluster": ("group",),
@@ -65,33 +67,34 @@ _AROUND = {
 
 def sequential_levels() -> tuple[LevelSpec, ...]:
     """What every machine has: loops, unrolled loops, and bodies that their readers repeat. They stand anywhere."""
-    anywhere = frozenset((*_LOOPS, "vec", "par", *_LAUNCH))
-    return tuple(LevelSpec(name, None, "sequential", None, anywhere) for name in _LOOPS)
+    return tuple(LevelSpec(name, None, "sequential", None) for name in _LOOPS)
 
 
 def vector_level(lanes: int) -> LevelSpec:
-    """The lanes of a vector, at most `lanes`: inside anything but another vector."""
-    return LevelSpec("vec", None, "vector", lanes, frozenset((*_LOOPS, "par", *_LAUNCH)))
+    """The lanes of a vector, at most `lanes`."""
+    return LevelSpec("vec", None, "vector", lanes)
 
 
 def thread_level(threads: int) -> LevelSpec:
-    """A pool of CPU threads. The outermost level: starting the pool inside a loop costs more than it brings."""
-    return LevelSpec("par", None, "threads", threads, frozenset())
+    """A pool of CPU threads."""
+    return LevelSpec("par", None, "threads", threads)
 
 
 def launch_level(name: str, extents: tuple[int | None, ...], total: int | None = None) -> tuple[LevelSpec, ...]:
     """A level of the launch: linear (without a dimension, `total` instances) and with one extent a dimension."""
-    around = frozenset(_AROUND[name])
-    linear = LevelSpec(name, None, "launch", total, around)
-    return (linear, *(LevelSpec(name, dim, "launch", extent, around) for dim, extent in enumerate(extents)))
+    linear = LevelSpec(name, None, "launch", total)
+    return (linear, *(LevelSpec(name, dim, "launch", extent) for dim, extent in enumerate(extents)))
 
 
-def reason_against(outer: LevelSpec, inner: LevelSpec) -> str | None:
-    """Why a map at `inner` cannot stand, at any depth, inside a map at `outer`; None where it can."""
-    if outer.name not in inner.inside:
-        places = ", ".join(sorted(inner.inside)) or "nothing"
-        return f"{inner} cannot stand inside {outer}; around it may stand: {places}"
-    same = outer.name == inner.name and inner.kind == "launch"
+def reason_against(outer: NamedLevel, inner: NamedLevel) -> str | None:
+    """Why no machine takes a map at `inner` inside a map at `outer`, at any depth; None where one may."""
+    around = _AROUND[inner.name]
+    if outer.name not in around:
+        places = ", ".join(sorted(around)) or "nothing"
+        return f"map[{inner}] cannot stand inside map[{outer}]; around it may stand: {places}"
+    same = outer.name == inner.name and inner.name in _LAUNCH
     if same and (outer.dim is None or inner.dim is None or outer.dim == inner.dim):
-        return f"{inner} inside {outer} would use the same hardware index twice; give the two maps different dimensions"
+        return (
+            f"map[{inner}] inside map[{outer}] would use the same hardware index twice; give them different dimensions"
+        )
     return None

@@ -1,11 +1,8 @@
-"""The memories of a machine: how large, how banked, one instance for whom, and below which levels it can be had."""
+"""The memories of a machine: how large, how banked, and one instance for whom."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-_INSIDE_A_GROUP = frozenset({"warpgroup", "warp", "lane", "item"})
-_PARALLEL = frozenset({"par", "global", "group", "cluster"}) | _INSIDE_A_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +10,7 @@ class MemorySpec:
     """One memory.
 
     `bytes` is the size of one instance (None: no limit worth modelling), `banks` and `bank_bytes` how accesses of one
-    cycle spread, `line_bytes` what one access fetches. `refused_below` names the levels under which a program
-    cannot allocate in it.
+    cycle spread, `line_bytes` what one access fetches.
     """
 
     name: str
@@ -22,11 +18,6 @@ class MemorySpec:
     line_bytes: int
     banks: int = 1
     bank_bytes: int = 4
-    refused_below: frozenset[str] = frozenset()
-
-    def bank(self, address: int) -> int:
-        """The bank that holds the byte at `address`."""
-        return address // self.bank_bytes % self.banks
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +43,18 @@ class Registers:
 
 
 def heap(bytes: int | None, line_bytes: int) -> MemorySpec:
-    """Memory that the whole device sees. It is allocated between launches, hence below no parallel level."""
-    return MemorySpec("heap", bytes, line_bytes, refused_below=_PARALLEL)
+    """Memory that the whole device sees."""
+    return MemorySpec("heap", bytes, line_bytes)
 
 
 def local(bytes: int, *, banks: int = 1, line_bytes: int = 128) -> MemorySpec:
-    """Memory shared by a work-group. One instance a warp or warpgroup can be had, one an item cannot."""
-    return MemorySpec("local", bytes, line_bytes, banks, refused_below=frozenset({"item", "lane", "global"}))
+    """Memory shared by a work-group."""
+    return MemorySpec("local", bytes, line_bytes, banks)
 
 
 def per_thread(bytes: int | None, line_bytes: int) -> MemorySpec:
     """Memory of one CPU thread, kept between its iterations."""
-    return MemorySpec("thread", bytes, line_bytes, refused_below=frozenset({"vec"}))
+    return MemorySpec("thread", bytes, line_bytes)
 
 
 def private(bytes: int | None, registers: Registers) -> tuple[MemorySpec, MemorySpec]:

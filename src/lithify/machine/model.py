@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,8 +22,7 @@ class DeviceModel:
     * `name`, `api` ("cpu", "opencl", "cuda", ...) and `architecture` ("x86-64 avx512f", "sm_90") say what it is;
     * `cores`: CPU cores or multiprocessors that work at the same time;
     * `levels`, `memories`, `caches`, `registers`: its structure, see `levels` and `memory`;
-    * `warp_width`: items that share an instruction; where `warp_lockstep` is False they do so by numbering alone and
-      must synchronise like any others;
+    * `warp_width`: items that share an instruction (by numbering alone: they must synchronise like any others);
     * `barrier_scopes`: whose items can wait for each other ("group", "warp", ...);
     * `vector_bytes`: the widest vector register; `access_bytes`: the widest load or store of one item; `vector_lanes`:
       the longest map that the level `vec` takes;
@@ -47,7 +46,6 @@ class DeviceModel:
     caches: tuple[Cache, ...] = ()
     group_items: int = 1
     warp_width: int = 1
-    warp_lockstep: bool = False
     barrier_scopes: frozenset[str] = frozenset()
     no_arithmetic: frozenset[str] = frozenset()
     copy_kinds: frozenset[CopyKind] = frozenset({"plain", "vector"})
@@ -75,19 +73,7 @@ class DeviceModel:
 
     def may_nest(self, outer: NamedLevel, inner: NamedLevel) -> bool:
         """Whether a map at `inner` may stand, at any depth, inside a map at `outer`; False for levels it lacks."""
-        return self.has_level(outer) and self.has_level(inner) and self._against(outer, inner) is None
-
-    def check_nest(self, nest: Sequence[NamedLevel]) -> None:
-        """Check the levels of nested maps, outermost first; raises LevelError with the first pair that cannot be."""
-        for depth, inner in enumerate(nest):
-            self.level(inner.name, inner.dim)
-            for outer in nest[:depth]:
-                reason = self._against(outer, inner)
-                if reason:
-                    raise LevelError(f"on {self}, {reason}")
-
-    def _against(self, outer: NamedLevel, inner: NamedLevel) -> str | None:
-        return reason_against(self.level(outer.name, outer.dim), self.level(inner.name, inner.dim))
+        return self.has_level(outer) and self.has_level(inner) and reason_against(outer, inner) is None
 
     # -- memories and vectors -------------------------------------------------------------------------------------
 
@@ -102,11 +88,6 @@ class DeviceModel:
     def has_memory(self, name: str) -> bool:
         """Whether the machine has a memory of this name."""
         return any(spec.name == name for spec in self.memories)
-
-    def may_allocate(self, memory: str, enclosing: Iterable[NamedLevel]) -> bool:
-        """Whether a value can be written to a new array in `memory` below maps at these levels."""
-        refused = self.memory(memory).refused_below
-        return not any(level.name in refused for level in enclosing)
 
     def vector_width(self, bits: int) -> int:
         """How many elements of `bits` bits the widest vector register holds (at least 1)."""

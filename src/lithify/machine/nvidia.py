@@ -70,7 +70,6 @@ H200_OPENCL = DeviceModel(
     group_items=_GROUP_ITEMS,
     warp_width=_WARP,
     # Threads of a warp are scheduled independently since Volta, and its OpenCL has no barrier for a warp.
-    warp_lockstep=False,
     barrier_scopes=frozenset({"group"}),
     no_arithmetic=frozenset({"f16", "bf16", "f8e4m3", "f8e5m2"}),
     bandwidths=(Peak("heap", _COPY_BYTES_A_SECOND, "measured"),),
