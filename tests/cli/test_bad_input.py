@@ -229,10 +229,20 @@ def test_the_programs_that_are_shipped_are_no_bad_input(lithify: Command, file: 
 
 def test_check_goes_on_after_a_program_that_is_wrong(lithify: Command, tmp_path: Path) -> None:
     file = tmp_path / "p.lift"
-    file.write_text("f (xs : n.f32) = slide 3 1 xs\ng (xs : n.f32) = sum xs\n")
+    file.write_text("f (xs : n.f32) = slide (n + 2) 1 xs\ng (xs : n.f32) = sum xs\n")
     result = lithify("check", str(file))
     assert result.code == 2
-    assert "3 <= n + 1 does not hold for all sizes" in result.err
-    assert "give arguments" in result.err
+    assert "(n + 2) <= n + 1 does not hold" in result.err
     assert "g : n.f32 -> f32" in result.out
+
+
+def test_check_says_what_must_hold_of_sizes(lithify: Command, tmp_path: Path) -> None:
+    file = tmp_path / "p.lift"
+    file.write_text("f (xs : n.f32) = slide 3 1 xs\ng (xs : n.m.f32) = split k (join xs)\n")
+    result = lithify("check", str(file))
+    assert result.code == 0, result.err
+    assert "f : n.f32 -> (n - 2).3.f32   (fits where 2 <= n)" in result.out
+    assert "(fits where k divides m*n; a call gives k)" in result.out
+    assert lithify("check", f"{file}:f").out == result.out.splitlines()[0] + "\n"
     assert lithify("check", f"{file}:f", "--arg", "5.f32").code == 0
+    assert lithify("check", f"{file}:f", "--arg", "1.f32").code == 2

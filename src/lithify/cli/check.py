@@ -60,10 +60,14 @@ def _check_file(path: str, sizes: dict[str, int]) -> int:
 
 
 def _signature(program: Program, sizes: dict[str, int]) -> str:
-    """`dot : n.f32 -> n.f32 -> f32`, or the parameters of a template, whose types the arguments give."""
+    """`dot : n.f32 -> n.f32 -> f32`, or the parameters of a template, whose types the arguments give.
+
+    Conditions that hold for some sizes only are said with it.
+    """
     if program.annotated:
-        types, result = program.types(sizes=sizes)
-        return f"{program.name} : {' -> '.join(map(str, (*types, result)))}"
+        from lithify.program.fits import fit_of
+
+        return f"{program.name} : {fit_of(program, sizes)}"
     program.origin.check_names()
     parameters = ", ".join(program.parameters)
     return f"{program.name} : for any types of {parameters} that fit" if parameters else f"{program.name} : a template"

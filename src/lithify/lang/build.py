@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lithify.arith import Expr, as_expr, proves
+from lithify.lang.assumptions import OpenCondition, is_assumed
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction
 from lithify.lang.levels import Level, Memory
@@ -77,7 +78,9 @@ def const(value: Any, type_: Type) -> Term:
     if isinstance(type_, Index):
         value = as_expr(value)
         if not (proves(value) and proves(type_.size - value - 1)):
-            raise _outside(value, type_)
+            error = _outside(value, type_)
+            if not isinstance(error, OpenCondition) or not is_assumed(*error.conditions):
+                raise error
         return make(PATTERNS["const"], (_Value(value), type_), ())
     if not isinstance(type_, Scalar):
         raise TypeMismatch(f"a constant is a scalar or an index, not a {type_}")
@@ -102,8 +105,9 @@ def _outside(value: Expr, type_: Index) -> TypeMismatch:
         return TypeMismatch(
             f"index {value} is outside {type_}", hint="the first element is at 0, the last at length - 1"
         )
-    return TypeMismatch(
+    return OpenCondition(
         f"index {value} is not inside {type_} for all sizes, as far as is known",
+        [f"{value} < {type_.size}" if proves(value) else f"0 <= {value} < {type_.size}"],
         hint="give arguments, or their types: it may be for their sizes",
     )
 

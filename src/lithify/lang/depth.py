@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from lithify.lang.errors import TypeMismatch
@@ -51,7 +52,8 @@ def deeply(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _
     except RecursionError:
         if isinstance(threading.current_thread(), _Roomy):
             raise
-    result: _T = _with_room(lambda: function(*args, **kwargs))
+    context = copy_context()  # what is known and assumed here is so there, too
+    result: _T = _with_room(lambda: context.run(function, *args, **kwargs))
     return result
 
 

@@ -139,6 +139,7 @@ class Sizes:
         places = [str(span) for span in self.unbound.values() if span.shown]
         return UnboundSize(
             f"the size{plural} not known: {listed}",
+            names=tuple(self.unbound),
             where="\n".join(places) or None,
             hint=f"give sizes={{{', '.join(f'{name!r}: ..' for name in self.unbound)}}} or "
             + " ".join(f"--size {name}=.." for name in self.unbound)

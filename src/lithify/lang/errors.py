@@ -42,7 +42,13 @@ class ParseError(LithifyError):
 
 
 class UnboundSize(LithifyError):
-    """A size parameter was neither given nor inferable from the arguments' shapes."""
+    """A size parameter was neither given nor inferable from the arguments' shapes; `names` lists them, if known."""
+
+    def __init__(
+        self, message: str, *, where: str | None = None, hint: str | None = None, names: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.names = names
 
 
 class RewriteFailed(LithifyError):

@@ -161,7 +161,8 @@ def build(
     except TypeMismatch as error:
         _check_sizes(function, tracing.missed, types, error)
         raise
-    _check_sizes(function, tracing.missed | _size_variables(term), types)
+    open_ = {v for value in known.given.values() for v in value.variables()}  # given as sizes that are not known
+    _check_sizes(function, (tracing.missed | _size_variables(term)) - open_, types)
     return Elaborated(term, tuple(zip(names, types, strict=True)), {v.name: e for v, e in known.bound.items()})
 
 
@@ -338,6 +339,7 @@ def _check_sizes(
         raise UnboundSize(
             f"the size{'s are' if len(names) > 1 else ' is'} not known: {listed} (in {_name(function)})",
             hint=f"give sizes={{{', '.join(f'{n!r}: ..' for n in names)}}}, or name it in the type of a parameter",
+            names=tuple(names),
         ) from cause
 
 

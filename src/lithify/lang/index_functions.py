@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from lithify.arith import Expr, Variable, as_expr, const, maximum, minimum, proves, var
+from lithify.lang.assumptions import OpenCondition, is_assumed, never_divides
 from lithify.lang.errors import TypeMismatch
 
 
@@ -94,7 +95,13 @@ def stride(s: Expr | int, n: Expr | int) -> IndexFunction:
     from lithify.arith import proves_divisible
 
     if not proves_divisible(n, s):
-        raise TypeMismatch(f"reorder (stride {s}) needs {s} to divide the length {n}")
+        message, condition = f"reorder (stride {s}) needs {s} to divide the length {n}", f"{s} divides {n}"
+        if never_divides(s, n):
+            raise TypeMismatch(message)
+        if not is_assumed(condition):
+            raise OpenCondition(message, [condition])
+        i = canonical_variable(n)
+        return IndexFunction(f"stride {s}", n, n, i, None)  # which only stands for it while types are looked at
     m = n // s if n.constant != 0 else const(1)
     return index_function(
         f"stride {s}", n, n, lambda i: i // m + s * (i % m), lambda i: i // s + m * (i % s)

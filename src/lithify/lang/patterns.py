@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lithify.arith import const
+from lithify.lang.assumptions import OpenCondition, never_equal
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.scalars import Scalar
 from lithify.lang.signature import Signature
@@ -111,13 +112,18 @@ def _zip_type(_attrs: Attrs, args: Args) -> Type:
     arrays = _arrays("zip", args)
     if len(arrays) < 2:
         raise TypeMismatch("zip takes two or more arrays")
+    type_, conditions, mismatch = Array(arrays[0].size, Tuple(*[t.element for t in arrays])), [], None
     for other in arrays[1:]:
-        if not proves_equal(arrays[0].size, other.size):
-            raise TypeMismatch(
-                f"zip of arrays of different lengths: {arrays[0].size} and {other.size}",
-                hint=f"the arrays are {' and '.join(map(str, arrays))}{_as_long(arrays[0], other)}",
-            )
-    return Array(arrays[0].size, Tuple(*[t.element for t in arrays]))
+        if proves_equal(arrays[0].size, other.size):
+            continue
+        hint = f"the arrays are {' and '.join(map(str, arrays))}{_as_long(arrays[0], other)}"
+        mismatch = f"zip of arrays of different lengths: {arrays[0].size} and {other.size}", hint
+        if never_equal(arrays[0].size, other.size):
+            raise TypeMismatch(mismatch[0], hint=mismatch[1])
+        conditions.append(f"{arrays[0].size} = {other.size}")
+    if mismatch is not None:
+        raise OpenCondition(mismatch[0], conditions, type_, hint=mismatch[1])
+    return type_
 
 
 def _as_long(first: Array, other: Array) -> str:

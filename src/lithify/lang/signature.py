@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any
 
 from lithify.arith import Expr, proves, proves_divisible, proves_equal
+from lithify.lang.assumptions import OpenCondition, never_at_most, never_divides, never_equal
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.types import Array, Function, Index, Tuple, Type
 
@@ -141,6 +142,18 @@ class Condition:
 
         return re.sub(r"(?!divides\b)\b[a-z]+\b", value, self.text)
 
+    def of_sizes(self, bindings: Bindings) -> str:
+        """What it says of the sizes: `2 <= n`."""
+        left, right = self.sides(bindings)
+        if self.relation == "<=" and left.constant is not None:
+            left, right = left - right.offset, right - right.offset
+        return f"{left} {self.relation} {right}"
+
+    def never_holds(self, bindings: Bindings) -> bool:
+        """Is it known to hold for no sizes at all?"""
+        left, right = self.sides(bindings)
+        return never_divides(left, right) if self.relation == "divides" else never_at_most(left, right)
+
     def holds(self, bindings: Bindings) -> bool:
         """Is it provable under the bindings?"""
         left, right = self.sides(bindings)
@@ -197,66 +210,112 @@ class Signature:
                 f"{pattern} takes {len(self._arguments)} argument(s), {len(arguments)} given",
                 hint=f"{pattern} : {self.text}",
             )
-        bindings: Bindings = dict(attributes)
-        for position, (node, type_) in enumerate(zip(self._arguments, arguments, strict=True), 1):
-            clash = _match(node, type_, bindings)
-            if clash is not None:
-                raise TypeMismatch(
-                    f"argument {position} of {pattern} does not fit: {clash}",
-                    hint=f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}",
-                )
+        bindings, clash = self._bound(attributes, arguments)
+        mismatch: str | None = None
+        conditions: list[str] = []
+        if clash is not None:
+            bindings, never = self._bound(attributes, arguments, conditions)
+            message = f"argument {clash[0]} of {pattern} does not fit: {clash[1]}"
+            mismatch, hint = message, f"{pattern} : {self.text}   with arguments {'  and  '.join(map(str, arguments))}"
+            if never is not None:
+                raise TypeMismatch(message, hint=hint)
         for condition in self.conditions:
             if not condition.holds(bindings):
-                left, right = condition.sides(bindings)
-                known = left.constant is not None and right.constant is not None
-                verdict = "does not hold" if known else "does not hold for all sizes, as far as is known"
-                remedy = "" if known else "; give arguments, or their types: it may hold for their sizes"
+                never_holds = condition.never_holds(bindings)
+                verdict = "does not hold" if never_holds else "does not hold for all sizes, as far as is known"
+                remedy = "" if never_holds else "; give arguments, or their types: it may hold for their sizes"
                 given = [f"{name} = {value}" for name, value in attributes.items()]
                 given.append(f"arguments {'  and  '.join(map(str, arguments))}")
-                raise TypeMismatch(
-                    f"{pattern} needs {condition.text}: {condition.in_numbers(bindings)} {verdict}",
-                    hint=f"{pattern} : {self.text}   with {', '.join(given)}{remedy}",
-                )
+                message = f"{pattern} needs {condition.text}: {condition.in_numbers(bindings)} {verdict}"
+                if mismatch is None or never_holds:
+                    mismatch, hint = message, f"{pattern} : {self.text}   with {', '.join(given)}{remedy}"
+                if never_holds:
+                    raise TypeMismatch(mismatch, hint=hint)
+                conditions.append(condition.of_sizes(bindings))
         for name, value in attributes.items():
             if isinstance(value, Expr) and value.constant is not None and value.constant < 0:
                 raise TypeMismatch(f"{pattern} of a negative {name}: {value}", hint=f"{pattern} : {self.text}")
+        if mismatch is not None:
+            raise OpenCondition(mismatch, conditions, _build(self._result, bindings), hint=hint)
         return _build(self._result, bindings)
 
+    def _bound(
+        self, attributes: dict[str, Any], arguments: tuple[Type, ...], conditions: list[str] | None = None
+    ) -> tuple[Bindings, tuple[int, str] | None]:
+        """The variables that the arguments' types bind, and the argument that clashes and how, if one does.
 
-def _match(node: _Node, type_: Type, bindings: Bindings) -> str | None:
-    """Bind the signature's variables so that it equals the type; returns what clashes, or None."""
+        With `conditions`, sizes that may be equal are taken to be so, and noted there.
+        """
+        bindings: Bindings = dict(attributes)
+        for position, (node, type_) in enumerate(zip(self._arguments, arguments, strict=True), 1):
+            clash = _match(node, type_, bindings, conditions)
+            if clash is not None:
+                return bindings, (position, clash)
+        return bindings, None
+
+
+def _match(node: _Node, type_: Type, bindings: Bindings, conditions: list[str] | None = None) -> str | None:
+    """Bind the signature's variables so that it equals the type; returns what clashes, or None.
+
+    With `conditions`, sizes that may be equal are taken to be so, and noted there.
+    """
     if isinstance(node, _Var):
         known = bindings.setdefault(node.name, type_)
-        return None if known is type_ else f"{known} expected, {type_} given"
+        alike = known is type_ or (conditions is not None and _may_be(known, type_, conditions))
+        return None if alike else f"{known} expected, {type_} given"
     if isinstance(node, _Array):
         if not isinstance(type_, Array):
             return f"an array expected, {type_} given"
-        return _match_size(node.size, type_.size, bindings, type_) or _match(node.element, type_.element, bindings)
+        clash = _match_size(node.size, type_.size, bindings, type_, conditions)
+        return clash or _match(node.element, type_.element, bindings, conditions)
     if isinstance(node, _Function):
         if not isinstance(type_, Function):
             return f"a function expected, {type_} given"
-        return _match(node.parameter, type_.parameter, bindings) or _match(node.result, type_.result, bindings)
+        clash = _match(node.parameter, type_.parameter, bindings, conditions)
+        return clash or _match(node.result, type_.result, bindings, conditions)
     if isinstance(node, _Index):
         if not isinstance(type_, Index):
             return f"an index expected, {type_} given"
-        return _match_size(node.size, type_.size, bindings, type_)
+        return _match_size(node.size, type_.size, bindings, type_, conditions)
     if not isinstance(type_, Tuple) or len(type_.items) != len(node.items):
         return f"a tuple of {len(node.items)} expected, {type_} given"
     for part, item in zip(node.items, type_.items, strict=True):
-        clash = _match(part, item, bindings)
+        clash = _match(part, item, bindings, conditions)
         if clash is not None:
             return clash
     return None
 
 
-def _match_size(size: _Size, given: Expr, bindings: Bindings, type_: Type) -> str | None:
+def _match_size(size: _Size, given: Expr, bindings: Bindings, type_: Type, conditions: list[str] | None) -> str | None:
     if size.code is None:
         known = bindings.setdefault(size.text, given)
     else:
         known = _evaluate(size.code, bindings)
     if known is given or proves_equal(known, given):
         return None
+    if conditions is not None and not never_equal(known, given):
+        conditions.append(f"{known} = {given}")
+        return None
     return f"size {known} expected, {given} given (in {type_})"
+
+
+def _may_be(known: Type, given: Type, conditions: list[str]) -> bool:
+    """Whether two types may be the same: then the sizes that have to be equal are noted."""
+    if isinstance(known, Array) and isinstance(given, Array):
+        sizes = [(known.size, given.size)]
+        parts = [(known.element, given.element)]
+    elif isinstance(known, Index) and isinstance(given, Index):
+        sizes, parts = [(known.size, given.size)], []
+    elif isinstance(known, Tuple) and isinstance(given, Tuple) and len(known.items) == len(given.items):
+        sizes, parts = [], list(zip(known.items, given.items, strict=True))
+    else:
+        return known is given
+    for one, other in sizes:
+        if never_equal(one, other):
+            return False
+        if not proves_equal(one, other):
+            conditions.append(f"{one} = {other}")
+    return all(_may_be(*pair, conditions) for pair in parts)
 
 
 def _known(node: _Node, bindings: Bindings) -> bool:

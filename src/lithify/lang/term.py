@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
+from lithify.lang.assumptions import OpenCondition, assumed_type
 from lithify.lang.types import Function, Type
 
 if TYPE_CHECKING:
@@ -88,7 +89,11 @@ def make(pattern: Pattern, attrs: tuple[Any, ...], args: tuple[Term, ...]) -> Te
         return found
     term = Term()
     term.pattern, term.attrs, term.args, term._dangling = pattern, attrs, args, None
-    term.type = pattern.infer(attrs, args)
+    lasting = True
+    try:
+        term.type = pattern.infer(attrs, args)
+    except OpenCondition as error:
+        term.type, lasting = assumed_type(error), False  # whoever builds it again has to ask again
     if pattern.name == BOUND:
         term.open_depth, term.parameters = attrs[0] + 1, _NOTHING
     elif pattern.name == "param":
@@ -101,7 +106,8 @@ def make(pattern: Pattern, attrs: tuple[Any, ...], args: tuple[Term, ...]) -> Te
         term.open_depth = max([a.open_depth for a in args], default=0)
         term.parameters = _NOTHING.union(*[a.parameters for a in args])
     term.id = next(_ids)
-    _terms[key] = term
+    if lasting:
+        _terms[key] = term
     return term
 
 
