@@ -29,7 +29,6 @@ class Limits:
     cores: int
     warp: int
     group_items: int
-    line_lanes: int
 
     @staticmethod
     def of(model: DeviceModel) -> Limits:
@@ -44,7 +43,6 @@ class Limits:
             model.cores,
             model.warp_width,
             model.group_items,
-            model.warp_width,
         )
 
 

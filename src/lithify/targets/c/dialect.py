@@ -18,23 +18,14 @@ from lithify.lang.scalars import (
     u64,
 )
 from lithify.targets.c.names import RESERVED
-from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage
-from lithify.targets.cdialect.lowfloats import low_float_auxiliaries
+from lithify.targets.cdialect.auxiliaries import complex_conversions
+from lithify.targets.cdialect.dialect import AtomicForms, Dialect
+from lithify.targets.cdialect.lowfloats import coded, low_float_auxiliaries
 from lithify.targets.cdialect.names import words
-from lithify.targets.cdialect.text import Template
 
 _INTEGERS = {SCALARS[f"{sign}{bits}"]: f"{'u' if sign == 'u' else ''}int{bits}_t"
              for sign in "iu" for bits in (8, 16, 32, 64)}  # fmt: skip
 _FUNCTION = "static inline"
-
-
-def _coded(name: str, element: str) -> Storage:
-    return Storage(
-        parameter=element,
-        array=element,
-        load=Template(f"decode_{name}({{pointer}}[{{index}}])"),
-        store=f"{{pointer}}[{{index}}] = ({element})encode_{name}({{value}});",
-    )
 
 
 _BITS = {
@@ -50,10 +41,6 @@ _BITS = {
 }}""",
 }
 
-_CONVERT_COMPLEX = {
-    f"convert_{a}_{b}": f"{_FUNCTION} {b} convert_{a}_{b}({a} z) {{ return make_{b}(({p})z.re, ({p})z.im); }}"
-    for a, b, p in (("complex64", "complex128", "double"), ("complex128", "complex64", "float"))
-}
 
 _UPDATED_BY_SYMBOL = {
     (name, scalar): ("ATOMIC", f"{{pointer}}[{{index}}] {symbol}= {{value}};")
@@ -73,10 +60,10 @@ C = Dialect(
         complex128: "complex128",
     },
     storage={
-        f16: _coded("f16", "uint16_t"),
-        bf16: _coded("bf16", "uint16_t"),
-        f8e4m3: _coded("f8e4m3", "uint8_t"),
-        f8e5m2: _coded("f8e5m2", "uint8_t"),
+        f16: coded("f16", "uint16_t"),
+        bf16: coded("bf16", "uint16_t"),
+        f8e4m3: coded("f8e4m3", "uint8_t"),
+        f8e5m2: coded("f8e5m2", "uint8_t"),
     },
     index_types={32: "int32_t", 64: "int64_t"},
     unsigned_index_types={32: "uint32_t", 64: "uint64_t"},
@@ -84,7 +71,11 @@ C = Dialect(
     suffixes={f32: "f", f64: ""},
     least_integers={32: "INT32_MIN", 64: "INT64_MIN"},
     operations={},
-    auxiliary_texts=low_float_auxiliaries(_FUNCTION, "uint32_t", "float", "double") | _BITS | _CONVERT_COMPLEX,
+    auxiliary_texts={
+        **low_float_auxiliaries(_FUNCTION, "uint32_t", "float", "double"),
+        **_BITS,
+        **complex_conversions(_FUNCTION),
+    },
     spaces={},
     hardware={},
     barriers={},

@@ -76,6 +76,14 @@ _BY_KIND = {
 _STRUCT = "typedef struct {{ {p} re, im; }} {t};"
 
 
+def complex_conversions(function: str) -> dict[str, str]:
+    """The conversions between the complex types, for a dialect whose functions begin with `function`."""
+    return {
+        f"convert_{a}_{b}": f"{function} {b} convert_{a}_{b}({a} z) {{ return make_{b}(({p})z.re, ({p})z.im); }}"
+        for a, b, p in (("complex64", "complex128", "double"), ("complex128", "complex64", "float"))
+    }
+
+
 def auxiliary_texts(names: Iterable[str], dialect: Dialect) -> list[str]:
     """The definitions of the auxiliaries named and of all that they need, in an order in which C accepts them."""
     done: dict[str, str] = {}

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lithify.targets.cdialect.dialect import Storage
+from lithify.targets.cdialect.text import Template
+
 _ENCODE = """{function} {u} encode_{name}({f} x) {{
   {u} bits = bits_of_f32(x), sign = (bits >> 31) << {sign};
   bits &= 0x7fffffffu;
@@ -89,6 +92,16 @@ _FORMATS = (
     _Format("f8e5m2", 8, 2, 15, 0x7B, True),
     _Format("f8e4m3", 8, 3, 7, 0x7E, False),
 )
+
+
+def coded(name: str, element: str) -> Storage:
+    """A float kept as its bits in integers, `element` in the language: decoded when read, encoded when written."""
+    return Storage(
+        parameter=element,
+        array=element,
+        load=Template(f"decode_{name}({{pointer}}[{{index}}])"),
+        store=f"{{pointer}}[{{index}}] = ({element})encode_{name}({{value}});",
+    )
 
 
 def low_float_auxiliaries(function: str, unsigned: str, single: str, double: str) -> dict[str, str]:

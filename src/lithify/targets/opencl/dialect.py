@@ -21,8 +21,9 @@ from lithify.lang.scalars import (
     u32,
     u64,
 )
+from lithify.targets.cdialect.auxiliaries import complex_conversions
 from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, VectorForms
-from lithify.targets.cdialect.lowfloats import low_float_auxiliaries
+from lithify.targets.cdialect.lowfloats import coded, low_float_auxiliaries
 from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
 from lithify.targets.cdialect.text import EQUALITY, PRIMARY, UNARY, Template, call
 from lithify.targets.opencl.names import RESERVED
@@ -34,15 +35,6 @@ _INTEGERS = {
 }
 _FUNCTION = "inline static"
 WIDTHS = (16, 8, 4, 2)
-
-
-def _coded(name: str, element: str) -> Storage:
-    return Storage(
-        parameter=element,
-        array=element,
-        load=Template(f"decode_{name}({{pointer}}[{{index}}])"),
-        store=f"{{pointer}}[{{index}}] = ({element})encode_{name}({{value}});",
-    )
 
 
 _BITS = {
@@ -64,10 +56,6 @@ _ROUND_F16 = {
 }}"""
         for w in WIDTHS
     },
-}
-_CONVERT_COMPLEX = {
-    f"convert_{a}_{b}": f"{_FUNCTION} {b} convert_{a}_{b}({a} z) {{ return make_{b}(({p})z.re, ({p})z.im); }}"
-    for a, b, p in (("complex64", "complex128", "double"), ("complex128", "complex64", "float"))
 }
 _EXCHANGE = """inline static void {{name}}(volatile {{space}} {{t}} *element, {{t}} value) {{{{
   {u} seen, next = {function}((volatile {{space}} {u} *)element, 0, 0);
@@ -106,9 +94,9 @@ OPENCL = Dialect(
             vector_store="vstore_half{width}_rte({value}, 0, {address});",
             cast="(({space} half *){name})",
         ),
-        bf16: _coded("bf16", "ushort"),
-        f8e4m3: _coded("f8e4m3", "uchar"),
-        f8e5m2: _coded("f8e5m2", "uchar"),
+        bf16: coded("bf16", "ushort"),
+        f8e4m3: coded("f8e4m3", "uchar"),
+        f8e5m2: coded("f8e5m2", "uchar"),
     },
     index_types={32: "int", 64: "long"},
     unsigned_index_types={32: "uint", 64: "ulong"},
@@ -124,7 +112,12 @@ OPENCL = Dialect(
         },
         ("abs", Kind.SIGNED): Template("({t})abs({0})", PRIMARY - 1),
     },
-    auxiliary_texts=low_float_auxiliaries(_FUNCTION, "uint", "float", "double") | _BITS | _ROUND_F16 | _CONVERT_COMPLEX,
+    auxiliary_texts={
+        **low_float_auxiliaries(_FUNCTION, "uint", "float", "double"),
+        **_BITS,
+        **_ROUND_F16,
+        **complex_conversions(_FUNCTION),
+    },
     spaces={"heap": "__global", "out": "__global", "local": "__local"},
     hardware={
         "global": "get_global_id({dim})",
