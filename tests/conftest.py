@@ -1,4 +1,4 @@
-"""What the whole suite shares: hypothesis profiles and the OpenCL devices and checker of this machine.
+"""What the whole suite shares: hypothesis profiles, a cache of its own, the OpenCL devices and checker of this machine.
 
 A test that needs OpenCL takes the fixture `opencl_device` (PoCL where it is installed) or `opencl_devices`
 (all of them); one that needs the checker takes `oclgrind`. Where they are missing the test is skipped, the
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -41,6 +42,14 @@ def _nothing_ships(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if not request.node.path.stem.endswith("shipped"):
         monkeypatch.setattr("lithify.explore.records.shipped", lambda: ())
         monkeypatch.setattr("lithify.explore.place._shipped_mark", lambda device: "")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is compiled goes to a cache of the session's own: the user's stays as it is, and hides nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LITHIFY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @functools.cache

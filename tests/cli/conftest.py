@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,14 +34,10 @@ class Outcome:
 Command = Callable[..., Outcome]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LITHIFY_CACHE", str(folder))
-        patch.setenv("NO_COLOR", "1")
-        patch.delenv("LITHIFY_DEBUG", raising=False)
-        yield folder
+@pytest.fixture(autouse=True)
+def _plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("LITHIFY_DEBUG", raising=False)
 
 
 @pytest.fixture
