@@ -226,6 +226,7 @@ def test_literals_are_exact(scalar: Scalar) -> None:
         (5, f32, "5.0f", "5.0f"),
         (-0.0, f32, "-0.0f", "-0.0f"),
         (math.inf, f16, "INFINITY", "INFINITY"),
+        (1e300, f16, "INFINITY", "INFINITY"),
         (-math.inf, f64, "-INFINITY", "-INFINITY"),
         (math.nan, f32, "NAN", "NAN"),
         (-(2**31), i32, "INT32_MIN", "INT_MIN"),
@@ -234,6 +235,7 @@ def test_literals_are_exact(scalar: Scalar) -> None:
         (0.3, f8e4m3, "0.3125f", "0.3125f"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_text_of_literals(value: Any, scalar: Scalar, c: str, opencl: str) -> None:
     assert literal(value, scalar, C).text == c
     assert literal(value, scalar, OPENCL).text == opencl

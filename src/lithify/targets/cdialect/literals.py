@@ -22,7 +22,9 @@ def literal(value: Any, scalar: Scalar, dialect: Dialect) -> Text:
         real, imaginary = (_float(x, part, dialect).text for x in (number.real, number.imag))
         return Text(f"make_{scalar.name}({real}, {imaginary})")
     if scalar.is_float:
-        return _float(float(np.asarray(value, dtype=scalar.dtype).astype(np.float64)), computed(scalar), dialect)
+        with np.errstate(over="ignore"):
+            rounded = float(np.asarray(value, dtype=scalar.dtype).astype(np.float64))
+        return _float(rounded, computed(scalar), dialect)
     return integer(int(np.asarray(value).astype(scalar.dtype)), scalar, dialect)
 
 

@@ -65,12 +65,12 @@ class ValueEmitter(IndexEmitter):
             number = complex(value)
             return self.constant(kind, number.real), self.constant(kind, number.imag)
         kind = register_kind(scalar)
-        if scalar.is_float and kind.startswith("i"):  # stored as bits
-            return (self.constant(kind, int(np.array(value, scalar.dtype).view(f"u{scalar.bytes}"))),)
-        if scalar.is_float:
-            with np.errstate(over="ignore"):
-                return (self.constant(kind, float(np.array(value).astype(scalar.dtype))),)
-        return (self.constant(kind, value),)
+        if not scalar.is_float:
+            return (self.constant(kind, value),)
+        with np.errstate(over="ignore"):
+            if kind.startswith("i"):  # stored as bits
+                return (self.constant(kind, int(np.array(value, scalar.dtype).view(f"u{scalar.bytes}"))),)
+            return (self.constant(kind, float(np.array(value).astype(scalar.dtype))),)
 
     def _choose(self, choice: ir.Choose) -> Parts:
         return self._where(choice.guard, self._value(choice.then), choice.otherwise)
