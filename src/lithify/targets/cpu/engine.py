@@ -39,32 +39,28 @@ def _jit() -> Any:
 
 def compile_text(text: str) -> bytes:
     """The object code of a module, for this machine. Raises RuntimeError with LLVM's message for bad text."""
-    llvm = _llvm()
     with _lock:
-        module = llvm.parse_assembly(text)
         machine = _machine()
-        _optimise(llvm, module, machine)
-        code: bytes = machine.emit_object(module)
+        code: bytes = machine.emit_object(_optimised(text, machine))
         return code
 
 
 def assembly(text: str) -> str:
     """The machine code of a module as assembly text."""
-    llvm = _llvm()
     with _lock:
-        module = llvm.parse_assembly(text)
         machine = _machine()
-        _optimise(llvm, module, machine)
-        result: str = machine.emit_assembly(module)
+        result: str = machine.emit_assembly(_optimised(text, machine))
         return result
 
 
-def _optimise(llvm: Any, module: Any, machine: Any) -> None:
-    """LLVM's pipeline without what would change the shape of the program.
+def _optimised(text: str, machine: Any) -> Any:
+    """A module after LLVM's pipeline without what would change the shape of the program.
 
     Loops are vectorised and unrolled where the program says so, and nowhere else. What the pipeline adds is that
     private arrays become registers, in loops too, and that what is invariant is computed once.
     """
+    llvm = _llvm()
+    module = llvm.parse_assembly(text)
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -72,6 +68,7 @@ def _optimise(llvm: Any, module: Any, machine: Any) -> None:
     options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+    return module
 
 
 class Library:
