@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.lowering.access import loads, mentions_data
+from lithify.lowering.facts import core_cache
 from lithify.machine import host
 from lithify.targets.cpu import engine, policy
 from lithify.targets.cpu.analysis import SHARED_ROLES
@@ -150,8 +151,7 @@ def _next_lines(stream: _Stream, site: _Site) -> Iterable[Prefetch]:
 
 def _is_new(stream: _Stream, site: _Site) -> bool:
     """Has no other stream of the loop read the same so shortly before that it is in the core's caches still?"""
-    cached = [c.bytes for c in host().caches if c.level <= _OWN_CACHES]
-    room = int(_ROWS_SHARE * cached[-1]) // stream.buffer.scalar.bytes if cached else 0
+    room = int(_ROWS_SHARE * core_cache(host())) // stream.buffer.scalar.bytes
     ahead = [(t.index - stream.index).constant for t in site.streams if t.buffer is stream.buffer]
     line = _LINE // stream.buffer.scalar.bytes
     return not any(d is not None and _met_before(d, stream.steps, line, room) for d in ahead)
@@ -189,8 +189,7 @@ def _share_of_next_row(stream: _Stream, readers: list[tuple[_Site, _Stream]]) ->
     each = stream.buffer.scalar.bytes
     row = stream.next_row * each
     ahead = -(-2 * _FAR // row) * row
-    caches = [c.bytes for c in host().caches if c.level <= _OWN_CACHES]
-    if not caches or ahead > _ROWS_SHARE * caches[-1]:
+    if ahead > _ROWS_SHARE * core_cache(host()):
         return
     first, total = 0, -(-row // _LINE)
     for left, (site, other) in zip(range(len(readers), 0, -1), readers, strict=True):
