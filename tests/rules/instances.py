@@ -14,7 +14,7 @@ from lithify.lang.errors import LithifyError
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL
 from lithify.lang.term import Term, abstract, apply, make
 from lithify.lang.types import Array, Function, Index, Tuple, Type
-from lithify.rewrite.notation import Bound, Formula, Lambda, MapName, Meta, Node, Node_
+from lithify.rewrite.metaterms import Applied, Bound, Formula, Lambda, MapName, Meta, Node
 from lithify.rewrite.rule import AppliedRule, Declaration, Rule
 from lithify.rewrite.strategy import Context, Failure
 from tests.generators import Terms
@@ -121,7 +121,7 @@ class Instance:
             return scope[node.name]
         if isinstance(node, Meta):
             return self.meta(node, scope, want)
-        assert isinstance(node, Node_)
+        assert isinstance(node, Applied)
         method = getattr(self, "make_" + node.pattern.name, None)
         if method is None:
             raise NotImplementedError(f"no instances of {node.pattern.name} on a left side")
@@ -184,25 +184,25 @@ class Instance:
     def level(self) -> Any:
         return self.rng.choice((None, SEQ, UNROLL, PAR))
 
-    def loop(self, node: Node_) -> tuple[Any, ...]:
+    def loop(self, node: Applied) -> tuple[Any, ...]:
         """The attributes of a map, reduce or scan."""
         named = dict(zip(node.pattern.attributes, node.attributes, strict=True))
         choices = {"level": self.level, "memory": lambda: self.rng.choice((None, PRIVATE))}
         return tuple(self.attribute(a, choices.get(n)) for n, a in named.items())
 
-    def node(self, node: Node_, attributes: tuple[Any, ...], *children: Term) -> Term:
+    def node(self, node: Applied, attributes: tuple[Any, ...], *children: Term) -> Term:
         return make(node.pattern, attributes, children)
 
     # -- patterns
 
-    def make_map(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_map(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         f, xs = node.children
         array = self.build(xs, scope, Want(dims=1 + demand(f, 0), length=want.known_length))
         element = element_of(array)
         inner = Want(type=want.known_element, dims=max(0, want.dims - 1))
         return self.node(node, self.loop(node), self.function(f, [element], inner, scope), array)
 
-    def make_reduce(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_reduce(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         f, z, xs = node.children
         known = self.bindings.get(f.name) if isinstance(f, Meta) else None
         accumulator, element = want.type, None
@@ -217,7 +217,7 @@ class Instance:
 
     make_scan = make_reduce
 
-    def make_pipe(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_pipe(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         f, load, z, xs = node.children
         array = self.build(xs, scope, Want(dims=1))
         start = self.build(z, scope, want if want.type is not None else Want(dims=self.rng.choice((0, 1, 2))))
@@ -229,63 +229,63 @@ class Instance:
         attributes = tuple(self.attribute(a, choices.get(n)) for n, a in named.items())
         return self.node(node, attributes, function, loader, start, array)
 
-    def make_iterate(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_iterate(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         f, x = node.children
         start = self.build(x, scope, want)
         count = self.attribute(node.attributes[0], lambda: as_expr(self.rng.randrange(4)))
         return self.node(node, (count,), self.function(f, [start.type], Want(type=start.type), scope), start)
 
-    def make_generate(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_generate(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         size = self.attribute(node.attributes[0], lambda: as_expr(want.known_length or self.terms.size()))
         return self.node(node, (size,), self.function(node.children[0], [Index(size)], Want(), scope))
 
-    def make_let(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_let(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         value = self.build(node.children[0], scope, Want())
         return self.node(node, (), value, self.function(node.children[1], [value.type], want, scope))
 
-    def make_to(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_to(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         memory = self.attribute(node.attributes[0], lambda: self.rng.choice((LOCAL, HEAP, PRIVATE)))
         return self.node(node, (memory,), self.build(node.children[0], scope, want))
 
-    def make_tuple(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_tuple(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         return tuple_(*[self.build(c, scope, Want()) for c in node.children])
 
-    def make_proj(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_proj(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         component = node.attributes[0].evaluate({})  # type: ignore[union-attr]
         return proj(component, self.build(node.children[0], scope, Want()))
 
-    def make_op(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_op(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         wanted = Want(type=self.terms.scalar)
         return self.node(node, self.evaluated(node), *[self.build(c, scope, wanted) for c in node.children])
 
-    def evaluated(self, node: Node_) -> tuple[Any, ...]:
+    def evaluated(self, node: Applied) -> tuple[Any, ...]:
         return tuple(self.attribute(a) for a in node.attributes)
 
-    def make_split(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_split(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         size = as_expr(self.attribute(node.attributes[0], lambda: as_expr(self.rng.choice((1, 2, 3)))))
         rows = self.terms.size(most=4) if want.known_length is None else want.known_length
         array = self.build(node.children[0], scope, Want(dims=max(1, want.dims - 1), length=size * rows))
         return self.node(node, (size,), array)
 
-    def make_join(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_join(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         return self.node(node, (), self.build(node.children[0], scope, Want(dims=max(2, want.dims + 1))))
 
-    def make_transpose(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_transpose(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         return self.node(node, (), self.build(node.children[0], scope, Want(dims=max(2, want.dims))))
 
-    def make_take(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_take(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         size = as_expr(self.attribute(node.attributes[0], lambda: as_expr(self.terms.size(most=4))))
         extra = self.rng.choice((0, 0, 1, 2))
         array = self.build(node.children[0], scope, Want(dims=max(1, want.dims), length=size + extra))
         return self.node(node, (size,), array)
 
-    def make_drop(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_drop(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         size = as_expr(self.attribute(node.attributes[0], lambda: as_expr(self.rng.randrange(3))))
         rest = self.terms.size(most=4) if want.known_length is None else want.known_length
         array = self.build(node.children[0], scope, Want(dims=max(1, want.dims), length=size + rest))
         return self.node(node, (size,), array)
 
-    def make_slide(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_slide(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         size = as_expr(self.attribute(node.attributes[0], lambda: as_expr(self.rng.choice((1, 2, 3)))))
         step = as_expr(self.attribute(node.attributes[1], lambda: as_expr(self.rng.choice((1, 1, 2, 3)))))
         windows = self.rng.choice((1, 2, 3, 4, 6)) if want.known_length is None else want.known_length
@@ -293,7 +293,7 @@ class Instance:
         wanted = Want(dims=max(1, want.dims - 1), length=size + step * (as_expr(windows) - 1) + room)
         return self.node(node, (size, step), self.build(node.children[0], scope, wanted))
 
-    def make_pad(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_pad(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         left = as_expr(self.attribute(node.attributes[0], lambda: as_expr(self.rng.randrange(3))))
         right = as_expr(self.attribute(node.attributes[1], lambda: as_expr(self.rng.randrange(3))))
         mode = self.attribute(node.attributes[2], lambda: self.rng.choice(("clamp", "mirror", "wrap")))
@@ -301,34 +301,34 @@ class Instance:
         fill = [self.build(c, scope, Want(type=element_of(array))) for c in node.children[1:]]
         return self.node(node, (left, right, mode), array, *fill)
 
-    def make_zip(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_zip(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         first = self.build(node.children[0], scope, Want(dims=1, length=want.known_length))
         rest = [self.build(c, scope, Want(dims=1, length=length(first))) for c in node.children[1:]]
         return self.node(node, (), first, *rest)
 
-    def make_unzip(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_unzip(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         pair = Tuple(self.terms.atom, self.terms.value_type())
         return self.node(node, (), self.build(node.children[0], scope, Want(dims=1, element=pair)))
 
-    def make_concat(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_concat(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         first = self.build(node.children[0], scope, Want(dims=max(1, want.dims)))
         second = self.build(node.children[1], scope, Want(dims=1, element=element_of(first)))
         return self.node(node, (), first, second)
 
-    def make_replicate(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_replicate(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         size = self.attribute(node.attributes[0], lambda: as_expr(want.known_length or self.terms.size()))
         return self.node(node, (as_expr(size),), self.build(node.children[0], scope, Want(dims=max(0, want.dims - 1))))
 
-    def make_reindex(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_reindex(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         n = self.terms.size() if want.known_length is None else int(as_expr(want.known_length).constant or 0)
         function = self.attribute(node.attributes[0], lambda: self.terms.index_function(n))
         array = self.build(node.children[0], scope, Want(dims=max(1, want.dims), length=function.source))
         return self.node(node, (function,), array)
 
-    def make_gather(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_gather(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         return self.node(node, (), *self.reordered(node, scope))
 
-    def reordered(self, node: Node_, scope: dict[str, Term]) -> tuple[Term, Term]:
+    def reordered(self, node: Applied, scope: dict[str, Term]) -> tuple[Term, Term]:
         """Indices and an array for gather and scatter."""
         ids, xs = node.children
         array = self.build(xs, scope, Want(dims=1, length=self.terms.size(least=1)))
@@ -339,10 +339,10 @@ class Instance:
             self.bindings[ids.name] = self.terms.permutation(n)
         return self.build(ids, scope, Want()), array
 
-    def make_scatter(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_scatter(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         return self.node(node, self.evaluated(node), *self.reordered(node, scope))
 
-    def make_at(self, node: Node_, scope: dict[str, Term], want: Want) -> Term:
+    def make_at(self, node: Applied, scope: dict[str, Term], want: Want) -> Term:
         array = self.build(node.children[0], scope, Want(dims=1, length=self.terms.size(least=1)))
         return self.node(node, (), array, self.build(node.children[1], scope, Want(type=Index(length(array)))))
 
@@ -372,7 +372,7 @@ def _demand(node: Node, name: str, here: int) -> int:
         return here if node.name == name else 0
     if isinstance(node, Lambda):
         return _demand(node.body, name, 0)
-    if isinstance(node, Node_):
+    if isinstance(node, Applied):
         needs = _DEMANDS.get(node.pattern.name, (0,) * len(node.children))
         result = 0
         for place, child in enumerate(node.children):

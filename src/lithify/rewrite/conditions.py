@@ -20,7 +20,8 @@ from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Function, Tuple, Type
 from lithify.rewrite.matching import Bindings
-from lithify.rewrite.notation import Formula, formula_function, read_formula
+from lithify.rewrite.metaterms import Formula, formula_function
+from lithify.rewrite.notation import read_formula
 from lithify.rewrite.strategy import Context
 from lithify.rewrite.unaffected import ignored_element, ignores
 

@@ -11,7 +11,7 @@ from typing import Any
 from lithify.arith import Expr, as_expr
 from lithify.lang.term import BOUND, Term, bound, dangling, lambda_, rebuild, shift
 from lithify.lang.types import Type
-from lithify.rewrite.notation import Bound, Formula, Lambda, MapName, Meta, Node, Node_
+from lithify.rewrite.metaterms import Applied, Bound, Formula, Lambda, MapName, Meta, Node
 
 Bindings = dict[str, Any]
 
@@ -56,7 +56,7 @@ def _match(
         if known is not value and why is not None:
             why.at(progress, f"`{pattern.name}` stands for two different terms")
         return known is value
-    if isinstance(pattern, Node_):
+    if isinstance(pattern, Applied):
         if term.pattern is not pattern.pattern or len(term.args) != len(pattern.children):
             if why is not None:
                 why.at(progress, f"{pattern.pattern.name} expected, {term.kind} found")

@@ -1,4 +1,4 @@
-"""The notation of rules: `map f (map g xs) -> map (λx. f (g x)) xs`, read into patterns.
+"""The notation of rules: `map f (map g xs) -> map (λx. f (g x)) xs`, read into terms with metavariables.
 
 It is the language's own notation, fully applied, with metavariables: a name that no λ binds stands for any term.
 Applied to bound variables (`e a b`) it may mention these and no others, so the text shows what may be free where
@@ -11,101 +11,11 @@ in parentheses, with `length xs` for the length of an array, `width xs` for that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from types import CodeType
-from typing import Any
 
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import OPERATORS
-from lithify.lang.patterns import PATTERNS, Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class Meta:
-    """A metavariable, applied to arguments."""
-
-    name: str
-    arguments: tuple[Node, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A variable that a λ of the rule binds."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lambda:
-    """`λa b. body`."""
-
-    names: tuple[str, ...]
-    body: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """An attribute: a metavariable (`name` is set), a constant, or, on the right, a formula over metavariables."""
-
-    text: str
-    name: str | None
-    code: CodeType | None
-    constant: Any = None
-
-    def evaluate(self, bindings: dict[str, Any]) -> Any:
-        """The attribute's value under the bindings."""
-        if self.name is not None:
-            return bindings[self.name]
-        if self.code is not None:
-            return eval(self.code, FUNCTIONS, bindings)  # the text is a declaration of ours, never input
-        return self.constant
-
-
-@dataclass(frozen=True, slots=True)
-class MapName:
-    """`@a`, `@a/b`, `@a.suffix`: the name of a loop; without a variable any name on the left, none on the right."""
-
-    variable: str | None = None
-    otherwise: str | None = None
-    suffix: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Node_:
-    """A pattern of the language over children."""
-
-    pattern: Pattern
-    attributes: tuple[Formula | MapName, ...]
-    children: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """`copy[levels] x`: maps down to the scalars; right sides only."""
-
-    levels: Formula
-    child: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Nth:
-    """`nth i xs`: the element at an index that is a size formula; right sides only."""
-
-    index: Formula
-    child: Node
-
-
-Node = Meta | Bound | Lambda | Node_ | Copy | Nth
-
-FUNCTIONS: dict[str, Any] = {"__builtins__": {}}
-
-
-def formula_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare a function that formulas of rules may call."""
-    FUNCTIONS[function.__name__] = function
-    return function
-
+from lithify.lang.patterns import PATTERNS
+from lithify.rewrite.metaterms import Applied, Bound, Copy, Formula, Lambda, MapName, Meta, Node, Nth
 
 # ---- words ---------------------------------------------------------------------------------------------------------
 # (pattern, names of the attributes in the order of the text, number of children; -1: two or more)
@@ -160,8 +70,8 @@ def read_formula(text: str) -> Formula:
     """A formula over metavariables, as conditions use them."""
     text = _LENGTH.sub(r"\1(\2)", text.strip())
     if re.fullmatch(r"[A-Za-z_]\w*", text):
-        return Formula(text, text, None)
-    return Formula(text, None, compile(text, "<rule>", "eval"))
+        return Formula(text, name=text)
+    return Formula(text, code=compile(text, "<rule>", "eval"))
 
 
 class _Reader:
@@ -208,7 +118,7 @@ class _Reader:
             value = self.term(scope)
             if self.next() != "in":
                 raise self.error("in expected")
-            return Node_(PATTERNS["let"], (), (value, Lambda((name,), self.term((*scope, name)))))
+            return Applied(PATTERNS["let"], (), (value, Lambda((name,), self.term((*scope, name)))))
         return self.application(scope)
 
     def function(self, scope: tuple[str, ...]) -> Lambda:
@@ -250,7 +160,7 @@ class _Reader:
                 self.next()
                 parts.append(self.term(scope))
             self.expect(")")
-            node = parts[0] if len(parts) == 1 else Node_(PATTERNS["tuple"], (), tuple(parts))
+            node = parts[0] if len(parts) == 1 else Applied(PATTERNS["tuple"], (), tuple(parts))
         elif token in _WORDS:  # a word without arguments, as a function: `map T xs`
             self.position -= len(token)
             node = self.word(scope, bare=True)
@@ -260,7 +170,7 @@ class _Reader:
             node = Meta(token)
         while self.adjacent(".") and self.text[self.position + 1 : self.position + 2].isdigit():
             self.next()
-            node = Node_(PATTERNS["proj"], (Formula("", None, None, int(self.next())),), (node,))
+            node = Applied(PATTERNS["proj"], (Formula("", constant=int(self.next())),), (node,))
         return node
 
     def word(self, scope: tuple[str, ...], bare: bool = False) -> Node:
@@ -284,7 +194,7 @@ class _Reader:
         for attribute, formula in zip(others, given, strict=False):
             values[attribute] = _hardware(formula)
         for attribute in others[len(given) :]:
-            values[attribute] = Formula("", None, None, 0 if attribute == "lag" else None)
+            values[attribute] = Formula("", constant=0 if attribute == "lag" else None)
         if "name" in pattern.attributes:
             values["name"] = name or MapName()
         children: list[Node] = []
@@ -295,15 +205,15 @@ class _Reader:
             self.fresh += 1
             variable = f"_{self.fresh}"
             body = (*children, Bound(variable)) + ((fill,) if fill else ())
-            return Lambda((variable,), Node_(pattern, attributes, body))
+            return Lambda((variable,), Applied(pattern, attributes, body))
         if arity > 0 and len(children) != arity:
             raise self.error(f"{word} takes {arity} arguments, {len(children)} given")
-        return Node_(pattern, attributes, (*children, fill) if fill else tuple(children))
+        return Applied(pattern, attributes, (*children, fill) if fill else tuple(children))
 
     def operator(self, scope: tuple[str, ...]) -> Node:
         operator = OPERATORS[self.next()]
         operands = tuple([self.atom(scope) for _ in range(operator.arity)])
-        return Node_(PATTERNS["op"], (Formula(operator.name, None, None, operator),), operands)
+        return Applied(PATTERNS["op"], (Formula(operator.name, constant=operator),), operands)
 
     # -- attributes
     def size(self) -> Formula:
@@ -318,9 +228,9 @@ class _Reader:
                 raise self.error("(fill c) expected")
             fill = self.atom(scope)
             self.expect(")")
-            return Formula("fill", None, None, "fill"), fill
+            return Formula("fill", constant="fill"), fill
         token = self.next()
-        return (Formula(token, None, None, token) if token in _MODES else Formula(token, token, None)), None
+        return (Formula(token, constant=token) if token in _MODES else Formula(token, name=token)), None
 
     def parenthesised(self) -> str:
         self.expect("(")
@@ -349,7 +259,7 @@ def _hardware(formula: Formula) -> Formula:
     """A level or memory word is a constant; any other name is a metavariable."""
     for parse in (Level.parse, Memory.parse):
         try:
-            return Formula(formula.text, None, None, parse(formula.text))
+            return Formula(formula.text, constant=parse(formula.text))
         except ValueError:
             continue
     return formula

@@ -21,7 +21,8 @@ from lithify.lang.term import Term
 from lithify.lang.types import Array, Function, Index, Tuple, Type
 from lithify.rewrite.conditions import Condition, read_condition
 from lithify.rewrite.matching import Bindings, Mismatch, match
-from lithify.rewrite.notation import Node, Node_, read_rule
+from lithify.rewrite.metaterms import Applied, Node
+from lithify.rewrite.notation import read_rule
 from lithify.rewrite.strategy import Context, Failure, Path, Strategy
 from lithify.rewrite.template import build
 
@@ -44,7 +45,7 @@ class Declaration:
 
     @property
     def roots(self) -> tuple[Pattern, ...]:
-        return (self.left.pattern,) if isinstance(self.left, Node_) else ()
+        return (self.left.pattern,) if isinstance(self.left, Applied) else ()
 
     def rewrite(self, term: Term, bindings: Bindings, context: Context) -> Term | None:
         """The new term, or None; fills the bindings."""

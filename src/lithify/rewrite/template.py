@@ -12,7 +12,7 @@ from lithify.lang.patterns import Pattern
 from lithify.lang.term import BOUND, Term, bound, lambda_, make, rebuild, shift
 from lithify.lang.types import Index, Type, shape_of
 from lithify.rewrite.matching import Bindings
-from lithify.rewrite.notation import Bound, Copy, Formula, Lambda, MapName, Meta, Node, Node_, Nth
+from lithify.rewrite.metaterms import Applied, Bound, Copy, Formula, Lambda, MapName, Meta, Node, Nth
 
 Scope = dict[str, tuple[int, Type]]
 _SIZES = frozenset({"size", "step", "left", "right", "count"})
@@ -46,7 +46,7 @@ def instantiate(function: Term, arguments: tuple[Term, ...], depth: int = 0) -> 
 
 
 def _build(node: Node, bindings: Bindings, scope: Scope, depth: int) -> Term:
-    if isinstance(node, Node_):
+    if isinstance(node, Applied):
         return _build_node(node, bindings, scope, depth)
     if isinstance(node, Bound):
         level, type_ = scope[node.name]
@@ -75,7 +75,7 @@ def levelled_copy(value: Term, levels: tuple[Level, ...]) -> Term:
     return copy(value, *levels)
 
 
-def _build_node(node: Node_, bindings: Bindings, scope: Scope, depth: int) -> Term:
+def _build_node(node: Applied, bindings: Bindings, scope: Scope, depth: int) -> Term:
     pattern = node.pattern
     attributes = tuple(
         [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithify.arith import Expr, ceil_div, maximum
-from lithify.rewrite.notation import formula_function
+from lithify.rewrite.metaterms import formula_function
 from lithify.rewrite.rule import Example, rule
 from lithify.rewrite.strategy import Strategy, repeat, seq
 from lithify.rewrite.traversal import topdown
