@@ -100,7 +100,7 @@ def program_source(program: Program) -> Source:
         calls.append(_Call(name, parameters, printer.workspace_bytes))
     buffers = (*program.parameters, *program.results, *program.temporaries)
     complex_types = {b.scalar.name for b in buffers if b.scalar.is_complex}
-    threads = [_THREADS] if any(call.workspace for call in calls) else []
+    threads = [_THREADS] if any(call.needs_workspace for call in calls) else []
     own = [text for text in auxiliary_texts(auxiliaries | complex_types, C) if not text.startswith("typedef")]
     main = _Main(program, function, calls)
     includes = f'#include "{function}.h"\n' + _INCLUDES
@@ -114,7 +114,11 @@ def program_source(program: Program) -> Source:
 class _Call:
     name: str
     parameters: Parameters
-    workspace: int
+    workspace: Expr
+
+    @property
+    def needs_workspace(self) -> bool:
+        return self.workspace.constant != 0
 
 
 class _Main:
@@ -122,7 +126,7 @@ class _Main:
 
     def __init__(self, program: Program, function: str, calls: list[_Call]) -> None:
         self._program, self._function, self._calls = program, function, calls
-        names = Names(KEYWORDS | C.reserved | {function, "status", *(c.name for c in calls)})
+        names = Names(KEYWORDS | C.reserved | {function, "status", "workspace_bytes", *(c.name for c in calls)})
         self._names = {b: names.fresh(b.name) for b in (*program.parameters, *program.results, *program.temporaries)}
         self._indices = IndexPrinter(C, 64, set(), lambda atom: _no_load(program.name))
         for size in program.sizes:
@@ -144,9 +148,8 @@ class _Main:
         allocated = [self._names[b] for b in self._program.temporaries]
         for b in self._program.temporaries:
             lines.append("  " + self._allocation(_element(b), self._names[b], self._size_text(b)))
-        workspace = max((call.workspace for call in self._calls), default=0)
-        if workspace:
-            lines.append("  " + self._allocation("char", "workspace", f"(size_t)thread_count() * {workspace}"))
+        if any(call.needs_workspace for call in self._calls):
+            lines += self._workspace()
             allocated.append("workspace")
         if allocated:
             lines.append(f"  int status = {' && '.join(allocated)} ? 0 : 1;")
@@ -155,7 +158,7 @@ class _Main:
         for call in self._calls:
             given = [self._names[b] for b in call.parameters.buffers]
             given += [self._indices.names[v] for v in call.parameters.sizes]
-            given += ["workspace"] if call.workspace else []
+            given += ["workspace"] if call.needs_workspace else []
             lines.append(f"{indent}{call.name}({', '.join(given)});")
         if allocated:
             lines.append("  }")
@@ -167,14 +170,29 @@ class _Main:
         used = {b for call in self._calls for b in call.parameters.buffers}
         sizes = {v for call in self._calls for v in call.parameters.sizes}
         sizes |= {v for b in self._program.temporaries for v in element_count(b).variables()}
+        sizes |= {v for call in self._calls for v in call.workspace.variables()}
         buffers = [b for b in (*self._program.parameters, *self._program.results) if b not in used]
         return [self._names[b] for b in buffers] + [
             self._indices.names[v] for v in self._program.sizes if v not in sizes
         ]
 
     def _size_text(self, buffer: Buffer) -> str:
-        bytes_: Expr = element_count(buffer) * buffer.scalar.bytes
-        return self._indices.text(bytes_, 64).text if bytes_.terms else str(bytes_.constant)
+        return self._bytes_text(element_count(buffer) * buffer.scalar.bytes)
+
+    def _bytes_text(self, size: Expr) -> str:
+        return self._indices.text(size, 64).text if size.terms else str(size.constant)
+
+    def _workspace(self) -> list[str]:
+        """What every thread has for itself: as much as the kernel that needs most."""
+        needed = list(dict.fromkeys(call.workspace for call in self._calls))
+        known = max((w.constant for w in needed if w.constant is not None), default=0)
+        unknown = [self._bytes_text(w) for w in needed if w.constant is None]
+        if not unknown:
+            return ["  " + self._allocation("char", "workspace", f"(size_t)thread_count() * {known}")]
+        lines = [f"  int64_t workspace_bytes = {known};"]
+        lines += [f"  if ({each} > workspace_bytes) workspace_bytes = {each};" for each in unknown]
+        size = "(size_t)thread_count() * (size_t)workspace_bytes"
+        return ["  " + line.strip() for line in (*lines, self._allocation("char", "workspace", size))]
 
     @staticmethod
     def _allocation(element: str, name: str, size: str) -> str:
@@ -226,7 +244,7 @@ def _head(name: str, parameters: Parameters, printer: KernelPrinter) -> list[str
         _kernel_parameter(b, printer.values.places[b].name, b in parameters.written) for b in parameters.buffers
     ]
     declared += [f"{printer.size_types[v]} {printer.values.indices.names[v]}" for v in parameters.sizes]
-    declared += ["char *workspace"] if printer.workspace_bytes else []
+    declared += ["char *workspace"] if printer.workspace_bytes.constant != 0 else []
     return [f"static void {name}({', '.join(declared) or 'void'}) {{"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from lithify.arith import Variable
+from lithify.arith import Expr, Variable, const
 from lithify.kernel.ir import Block, Buffer, If, Kernel, Loop, Statement
 from lithify.lang.errors import LithifyError
 from lithify.lang.levels import PAR, Level
@@ -34,7 +34,8 @@ def parameters_of(kernel: Kernel, buffers: Iterable[Buffer]) -> Parameters:
     """Those of the program's buffers that the kernel touches, in their order, and the sizes that its text mentions."""
     touched = {access.buffer for access in accesses(kernel.body)}
     written = frozenset(access.buffer for access in accesses(kernel.body) if access.writes)
-    sizes = {v for v in used_variables(kernel) if v.last is None}
+    variables = used_variables(kernel).union(*[size.variables() for b in kernel.scratch for size in b.shape])
+    sizes = {v for v in variables if v.last is None}
     return Parameters(tuple(b for b in buffers if b in touched), tuple(sorted(sizes, key=lambda v: v.name)), written)
 
 
@@ -48,14 +49,16 @@ class Declarations:
         self._partly_written = frozenset(partly_written(kernel.body))
         touched = {access.buffer for access in self._accesses}
         self._scratch = [b for b in kernel.scratch if b in touched]
-        self._offsets: dict[Buffer, int] = {}  # in the workspace
-        self.workspace_bytes = 0
+        self._offsets: dict[Buffer, Expr] = {}  # in the workspace
+        self.workspace_bytes = const(0)
+        limit = self._dialect.stack_bytes
         for buffer in self._scratch:
-            size = self._bytes(buffer)
-            limit = self._dialect.stack_bytes
-            if buffer.memory.name in PRIVATE_MEMORIES and limit is not None and size > limit:
+            if buffer.memory.name not in PRIVATE_MEMORIES or limit is None:
+                continue
+            size = element_count(buffer) * max(buffer.scalar.bytes, computed(buffer.scalar).bytes)
+            if size.constant is None or size.constant > limit:
                 self._offsets[buffer] = self.workspace_bytes
-                self.workspace_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+                self.workspace_bytes += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
 
     def at_the_top(self) -> None:
         """Everything but the private memory of parallel iterations."""
@@ -135,10 +138,8 @@ class Declarations:
                 place = Place(self._names.fresh(buffer.name), buffer, buffer.alignment, is_array=True)
                 self._values.places[buffer] = place
                 names = {"t": self._dialect.types[computed(buffer.scalar)], "name": place.name}
-                text = self._dialect.workspace.format(
-                    stride=self.workspace_bytes, offset=self._offsets[buffer], **names
-                )
-                self._line(text)
+                stride, offset = self._in_bytes(self.workspace_bytes), self._in_bytes(self._offsets[buffer])
+                self._line(self._dialect.workspace.format(stride=stride, offset=offset, **names))
 
     def _variables(self, place: Place) -> None:
         by_type: dict[str, list[str]] = {}
@@ -181,8 +182,8 @@ class Declarations:
             )
         return count
 
-    def _bytes(self, buffer: Buffer) -> int:
-        return self._count(buffer) * max(buffer.scalar.bytes, computed(buffer.scalar).bytes)
+    def _in_bytes(self, size: Expr) -> str:
+        return str(size.constant) if size.constant is not None else f"({self._values.indices.text(size, 64).text})"
 
 
 def _without_parallel(block: Block) -> Block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lithify.arith import Expr
 from lithify.kernel.ir import (
     Apply,
     Async,
@@ -63,7 +64,7 @@ class KernelPrinter:
         self._declarations = Declarations(self.kernel, self.values, self.names, self.line)
 
     @property
-    def workspace_bytes(self) -> int:
+    def workspace_bytes(self) -> Expr:
         """The bytes of workspace that the kernel needs for each thread."""
         return self._declarations.workspace_bytes
 

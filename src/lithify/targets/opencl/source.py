@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lithify.arith import Expr
 from lithify.kernel.ir import Buffer, Kernel, Program
+from lithify.kernel.passes.lengths import arrays_of_the_call
 from lithify.lang.errors import LithifyError
 from lithify.lang.scalars import bool_
 from lithify.targets.cdialect.auxiliaries import auxiliary_texts
@@ -37,6 +38,7 @@ def program_source(program: Program, size_bits: int = 32, alignment: int = 1) ->
     `size_bits` is the width of index arithmetic where it depends on symbolic sizes (the plan's limits say when it is
     enough); `alignment` is what every buffer is known to have, beyond what it promises itself.
     """
+    program = arrays_of_the_call(program)
     auxiliaries: set[str] = set()
     own: dict[str, str] = {}
     limits: set[Expr] = set()
