@@ -1,6 +1,6 @@
-"""The state of the translation: the block under construction, scratch memory, loops, and where we are in the machine.
+"""The state of the translation: the block under construction, scratch memory, and where we are in the machine.
 
-`READERS` and `WRITERS` hold one function a pattern; the `translate_*` modules fill them.
+`READERS` and `WRITERS` hold one function a pattern; the `translate_*` modules fill them. `loops` enters levels.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from lithify.arith import Expr, Variable, as_variable, ceil_div, const, proves, var
+from lithify.arith import Expr, Variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.conditions import conjunction
-from lithify.kernel.hardware import Hardware, missing_level, within_one_item
+from lithify.kernel.hardware import Hardware, within_one_item
 from lithify.kernel.places import Acceptor, Environment, Place, Readable, index_scalar, leaves
 from lithify.lang.errors import Rejected
-from lithify.lang.levels import PRIVATE, SEQ, Level, LevelKind, Memory
+from lithify.lang.levels import PRIVATE, Level, Memory
 from lithify.lang.scalars import bool_
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Type
-from lithify.machine import DeviceModel, reason_against
+from lithify.machine import DeviceModel
 
 Reader = Callable[["Translator", Term, Environment], Readable]
 Writer = Callable[["Translator", Term, Acceptor, Environment], None]
@@ -257,10 +257,10 @@ class Translator:
         self.emit(ir.Store(stored.buffer, stored.index, value, guard))
         return stored
 
-    # ---- loops ----
+    # ---- blocks ----
 
     @contextmanager
-    def _variable(self, name: str | None, default: str, extent: Expr) -> Iterator[Expr]:
+    def index_variable(self, name: str | None, default: str, extent: Expr) -> Iterator[Expr]:
         """An index variable with a name that no enclosing loop has."""
         if name is None:
             free = [c for c in default if c not in self._in_use]
@@ -270,125 +270,6 @@ class Translator:
         self._in_use.append(chosen)
         yield var(chosen, extent)
         self._in_use.pop()
-
-    def loop(self, size: Expr, level: Level, name: str | None, term: Term, body: Callable[[Expr], None]) -> None:
-        """Run `body` for every index below `size`, the way the level says. An empty loop leaves nothing."""
-        if size.constant == 0:
-            return
-        scope, kind = self.scope, level.kind
-        if kind is LevelKind.INLINE:
-            raise self.rejected(term, f"{term.kind}[inline] is recomputed by its readers; here it must be written",
-                                "give it a level that writes: seq, unroll, vec, ...")  # fmt: skip
-        refusal = self._refusal(level)
-        if refusal is not None:
-            raise self.rejected(term, refusal)
-        self.trail.append(f"{term.kind}[{level}]" + (f" {name}" if name else ""))
-        scope.depth += 1
-        if kind is LevelKind.HARDWARE:
-            self._hardware_loop(size, level, name, body)
-        elif kind is LevelKind.UNROLLED:
-            self._unrolled(size, term, body)
-        elif kind is LevelKind.VECTOR:
-            self._lanes(size, name, term, body)
-        else:
-            self._sequential(size, level, name, body)
-        scope.depth -= 1
-        self.trail.pop()
-
-    def _refusal(self, level: Level) -> str | None:
-        """Why a loop at the level cannot stand here, or None."""
-        if level.kind in (LevelKind.SEQUENTIAL, LevelKind.UNROLLED):
-            return None
-        if self.device is not None and not self.device.has_level(level):
-            return missing_level(level, self.device)
-        if self.scope.in_sequence and (level.kind is LevelKind.THREADS or level.name in ("group", "global", "cluster")):
-            return f"map[{level}] stands below a loop: the whole device would wait for itself in every iteration"
-        reasons = (reason_against(outer, level) for outer in self.scope.entered)
-        return next((reason for reason in reasons if reason is not None), None)
-
-    def _unrolled(self, size: Expr, term: Term, body: Callable[[Expr], None]) -> None:
-        if size.constant is None:
-            raise self.rejected(term, f"unrolling {size} iterations needs a constant number of them", "use seq")
-        for i in range(size.constant):
-            self.scope.loops.append(const(i))
-            self.scope.in_sequence += 1
-            body(const(i))
-            self.scope.in_sequence -= 1
-            self.scope.loops.pop()
-
-    def _sequential(self, size: Expr, level: Level, name: str | None, body: Callable[[Expr], None]) -> None:
-        scope = self.scope
-        outer = scope.entered
-        if level.kind is LevelKind.THREADS:
-            scope.entered = (*outer, level)
-        else:
-            scope.in_sequence += 1
-        repeating = scope.repeating
-        with self._variable(name, "ijkmnpqrs", size) as index, self.collected() as block:
-            scope.loops.append(index)
-            scope.repeating = repeating | index.variables()
-            body(index)
-        scope.repeating = repeating
-        scope.loops.pop()
-        scope.entered = outer
-        scope.in_sequence -= level.kind is not LevelKind.THREADS
-        if index.constant is not None:
-            scope.block.extend(block)
-        elif block:
-            self.emit(ir.Loop(as_variable(index), size, level, tuple(block), name))
-
-    def _lanes(self, size: Expr, name: str | None, term: Term, body: Callable[[Expr], None]) -> None:
-        scope = self.scope
-        if size.constant is None:
-            raise self.rejected(term, f"a vector of {size} lanes needs a constant number of them")
-        outer = scope.entered
-        scope.entered = (*outer, Level("vec"))
-        if size.constant == 1:
-            body(const(0))
-        else:
-            with self._variable(name, "v", size) as index, self.collected() as block:
-                scope.lane = (index, size.constant)
-                body(index)
-            scope.lane = None
-            if block:
-                self.emit(ir.Lanes(as_variable(index), size.constant, tuple(block), name))
-        scope.entered = outer
-
-    def _hardware_loop(self, size: Expr, level: Level, name: str | None, body: Callable[[Expr], None]) -> None:
-        scope = self.scope
-        hardware = scope.hardware
-        index, extent = hardware.index[level], hardware.extent[level]
-        outer, owned, current, repeating = scope.entered, scope.owned, scope.current, scope.repeating
-        scope.entered, scope.owned = (*outer, level), owned | index.variables()
-        if size is extent:
-            scope.current = {**current, level: index}
-            scope.repeating = repeating | index.variables()
-            body(index)
-        elif _is_part(size, extent):
-            narrow = scope.aliases.get((level, size))
-            if narrow is None:
-                narrow = scope.aliases[level, size] = var(str(level), size)
-            scope.current = {**current, level: narrow}
-            scope.repeating = repeating | narrow.variables()
-            self.conditional((size - 1 - index,), lambda: body(narrow))
-        else:
-            self._strided(size, index, extent, name, body)
-        scope.entered, scope.owned, scope.current, scope.repeating = outer, owned, current, repeating
-
-    def _strided(self, size: Expr, index: Expr, extent: Expr, name: str | None, body: Callable[[Expr], None]) -> None:
-        """More elements than hardware indices: each takes every extent-th."""
-        scope = self.scope
-        rounds = ceil_div(size, extent)
-        with self._variable(name, "rstuw", rounds) as turn, self.collected() as block:
-            element = turn * extent + index
-            scope.loops.append(turn)
-            scope.repeating = scope.repeating | element.variables()
-            self.conditional((size - 1 - element,), lambda: body(element))
-        scope.loops.pop()
-        if turn.constant is not None:
-            scope.block.extend(block)
-        elif block:
-            self.emit(ir.Loop(as_variable(turn), rounds, SEQ, tuple(block), name))
 
     def conditional(self, conditions: ir.Guard, body: Callable[[], None]) -> None:
         """Run `body` under an If, or without where the ranges imply the conditions."""
@@ -468,10 +349,3 @@ def index_value(index: Expr, scalar: Any = None) -> ir.Value:
 def as_size(index: Expr) -> Expr:
     """A size above all values of an index that has a numeric bound (else one that only i64 holds)."""
     return const(int(index.hi) + 1 if index.hi < 2**62 else 2**62)
-
-
-def _is_part(size: Expr, extent: Expr) -> bool:
-    """Are there hardware indices for all iterations, and others? (The longest loop of a kernel gives their number.)"""
-    if size.constant is not None and extent.constant is not None:
-        return size.constant < extent.constant
-    return proves(extent - size)

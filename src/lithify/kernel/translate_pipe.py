@@ -16,6 +16,7 @@ from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.hardware import within_one_item
+from lithify.kernel.loops import loop
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor
 from lithify.kernel.translate_read import array
 from lithify.kernel.translate_reduce import in_place, initialise
@@ -64,7 +65,7 @@ def _pipe_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment)
         present = tiles.slot(k).read()
         in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (present, accumulator.read(), *env)))
 
-    tr.loop(size, SEQ, t["name"], t, lambda k: tiles.around(k, use))
+    loop(tr, size, SEQ, t["name"], t, lambda k: tiles.around(k, use))
 
 
 class _Tiles:

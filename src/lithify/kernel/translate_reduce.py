@@ -8,6 +8,7 @@ from lithify.arith import Expr, Variable, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads, writes
 from lithify.kernel.inplace import conflict
+from lithify.kernel.loops import loop
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Readable
 from lithify.kernel.translate_read import array, shared
 from lithify.kernel.translate_write import contains_array, unwritten, uses, write_scalars
@@ -73,7 +74,7 @@ def reduce_into(tr: Translator, t: Term, accumulator: Acceptor, env: Environment
         element = _element(tr, xs.at(i), several)
         in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (element, accumulator.read(), *env)))
 
-    tr.loop(elements.type.size, level, t["name"], t, step)
+    loop(tr, elements.type.size, level, t["name"], t, step)
 
 
 def _element(tr: Translator, element: Readable, several: bool) -> Readable:
@@ -220,7 +221,7 @@ def _write_scan(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -
             previous = acceptor.at(i).read()
             tr.write(body, acceptor.at(i + 1), (_element(tr, xs.at(i + 1), several), previous, *env))
 
-        tr.loop(size - 1, level, t["name"], t, next_row)
+        loop(tr, size - 1, level, t["name"], t, next_row)
         return
     if contains_array(t.type.element):
         raise tr.rejected(t, "a scan keeps its accumulator apart from its result, and no loop copies an array there",
@@ -234,7 +235,7 @@ def _write_scan(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -
         in_place(tr, t, accumulator, lambda: tr.write(body, accumulator, (element, accumulator.read(), *env)))
         write_scalars(tr, t, acceptor.at(i), accumulator.read())
 
-    tr.loop(size, level, t["name"], t, step)
+    loop(tr, size, level, t["name"], t, step)
 
 
 @reads("scan")
@@ -253,9 +254,11 @@ def _iterate(tr: Translator, t: Term, env: Environment) -> Readable:
     place = tr.allocate(t.type, PRIVATE, t)
     initialise(tr, initial, place, env)
     body = function.args[0]
-    tr.loop(
-        t["count"], SEQ, None, t, lambda _: in_place(tr, t, place, lambda: tr.write(body, place, (place.read(), *env)))
-    )
+
+    def step(_k: Expr) -> None:
+        in_place(tr, t, place, lambda: tr.write(body, place, (place.read(), *env)))
+
+    loop(tr, t["count"], SEQ, None, t, step)
     return place.read()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, writes
+from lithify.kernel.loops import loop
 from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Readable, TupleAcceptor, ViewAcceptor
 from lithify.kernel.translate_read import let_value, shared
 from lithify.kernel.translate_views import check_swizzle, swizzled
@@ -144,7 +145,7 @@ def _map(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
         element = xs.at(i)
         tr.write(body, acceptor.at(i), (shared(tr, element) if several else element, *env))
 
-    tr.loop(t.type.size, level, t["name"], t, run)
+    loop(tr, t.type.size, level, t["name"], t, run)
 
 
 def _array_type(t: Term) -> Array:
