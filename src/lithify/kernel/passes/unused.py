@@ -12,12 +12,13 @@ from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements,
 def drop_unused(program: ir.Program) -> ir.Program:
     """The program without stores to scratch and temporary buffers that no statement reads, and without these buffers.
 
-    Repeated until nothing changes: what only such stores read is dropped as well. Loops and conditionals that are empty
-    then go too, and so do kernels.
+    Reads by a store to memory that is not read itself do not count: what only such stores read is dropped as well, and
+    so are sums that nobody asks for. Loops and conditionals that are empty then go too, and so do kernels; repeated,
+    because they read too.
     """
     while True:
-        read = frozenset(b for kernel in program.kernels for b in _read(kernel.body))
-        dead = frozenset(b for kernel in program.kernels for b in _written(kernel.body) if b.role != "output") - read
+        blocks = [kernel.body for kernel in program.kernels]
+        dead = frozenset(b for block in blocks for b in _written(block) if b.role != "output") - _read(blocks)
         if not dead:
             return program
         kernels = [_without(kernel, dead) for kernel in program.kernels]
@@ -29,11 +30,24 @@ def _written(block: ir.Block) -> Iterator[ir.Buffer]:
     yield from (s.buffer for s in statements(block) if isinstance(s, ir.Store | ir.AtomicUpdate))
 
 
-def _read(block: ir.Block) -> Iterator[ir.Buffer]:
-    for statement in statements(block):
-        yield from (buffer for buffer, _ in reads_of(statement))
+def _read(blocks: list[ir.Block]) -> set[ir.Buffer]:
+    """The buffers that outputs and control depend on."""
+    found: set[ir.Buffer] = set()
+    sources: dict[ir.Buffer, set[ir.Buffer]] = {}  # what is read for what is stored in a buffer
+    for statement in (s for block in blocks for s in statements(block)):
+        reads = {buffer for buffer, _ in reads_of(statement)}
+        if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer.role != "output":
+            sources.setdefault(statement.buffer, set()).update(reads)
+            continue
+        found |= reads
         if isinstance(statement, ir.Loop):
-            yield from (buffer for buffer, _ in index_accesses((statement.extent,)))
+            found.update(buffer for buffer, _ in index_accesses((statement.extent,)))
+    pending = list(found)
+    while pending:
+        new = sources.pop(pending.pop(), set()) - found
+        found |= new
+        pending += new
+    return found
 
 
 def _without(kernel: ir.Kernel, dead: frozenset[ir.Buffer]) -> ir.Kernel:

@@ -6,6 +6,8 @@ coefficient 1, a contiguous vector; with -1, a reversed one; otherwise a gather.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -38,6 +40,17 @@ class ValueEmitter(IndexEmitter):
         self.pointers: dict[ir.Buffer, Value] = {}
         self.alignments: dict[ir.Buffer, int] = {}  # bytes that the pointers are known to be multiples of
         self.scalars: dict[ir.Buffer, Parts] = {}
+        self._loads: dict[tuple[ir.Load, Value | None], Parts] = {}  # of inputs, under a mask
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed or loaded inside is forgotten at the end: it does not dominate what follows."""
+        saved = dict(self._loads)
+        try:
+            with super().scope():
+                yield
+        finally:
+            self._loads = saved
 
     def value(self, value: ir.Value, target: Scalar | None = None) -> Parts:
         """The parts of a value, converted to `target` if that is given."""
@@ -50,7 +63,7 @@ class ValueEmitter(IndexEmitter):
         if isinstance(value, ir.IndexValue):
             return convert((self.index(value.index),), i64, value.scalar, self)
         if isinstance(value, ir.Load):
-            return self._load(value)
+            return self._load_once(value) if value.buffer.role == "input" else self._load(value)
         if isinstance(value, ir.Choose):
             return self._choose(value)
         operands = [(self._value(v), v.scalar) for v in value.operands]
@@ -117,6 +130,13 @@ class ValueEmitter(IndexEmitter):
         return base if access.stride > 0 else base - (self.width - 1)
 
     # ---- loads -------------------------------------------------------------------------------------------------
+
+    def _load_once(self, load: ir.Load) -> Parts:
+        """A load of what nothing writes. LLVM would find it too, later: texts of stencils are half as long."""
+        found = self._loads.get((load, self.mask))
+        if found is None:
+            found = self._loads[load, self.mask] = self._load(load)
+        return found
 
     def _load(self, load: ir.Load) -> Parts:
         buffer = load.buffer
