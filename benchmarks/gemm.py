@@ -19,8 +19,9 @@ _PROBLEMS = Path(__file__).resolve().parent / "data" / "gemm_f32.txt"
 _SQUARES = ("256 256 256", "512 512 512", "1024 1024 1024", "1000 1001 1003", "2048 2048 2048", "4096 4096 4096")
 _HOSTILE = ("7 7 7", "8 3200 3200", "16 200704 27", "1500 4864 896", "129 2049 513", "64 64 100000", "1000 3 1000")
 _REST = 0.15
-# Multiply-adds of a product that takes many seconds: one round, after one call to warm up.
-_LARGE = 1 << 40
+# Multiply-adds of a product that takes many seconds: one round, after one call to warm up. Of smaller ones at least five
+# rounds, and as many more as these multiply-adds allow: the clock swings, and the median of few rounds with it.
+_LARGE, _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_TOGETHER = 1 << 40, 5, 15, 1 << 38
 
 Runs = dict[str, Callable[[], object]]
 
@@ -40,7 +41,7 @@ def main(quick: bool) -> None:
     for section, lines in sections.items():
         ratios = []
         for line in lines:
-            row, best = _measure(line, halide=section.startswith("squares f32"), rounds=3 if quick else 5)
+            row, best = _measure(line, halide=section.startswith("squares f32"))
             rows.append({"section": section} | row)
             ratios.append(best)
             print(table(rows[-1:]), flush=True)
@@ -61,7 +62,7 @@ def _line(scalar: str, sizes: str, trans_a: bool = False, trans_b: bool = False)
     return f"gemm -t {scalar} {flags} -g 1 -m {m} -n {n} -k {k}"
 
 
-def _measure(line: str, *, halide: bool, rounds: int) -> tuple[Row, float]:
+def _measure(line: str, *, halide: bool) -> tuple[Row, float]:
     import lithify as lf
     from lithify.explore.problems import read_problem
 
@@ -88,7 +89,9 @@ def _measure(line: str, *, halide: bool, rounds: int) -> tuple[Row, float]:
     runs |= _torch(left, right, out) | (_halide(a, b) if halide else {})
     size = g * m * n * k
     seconds = 0.02 if size < 1 << 32 else 0.0
-    rounds, warm_up = (1, 0) if size > _LARGE else (rounds, 2)
+    rounds, warm_up = min(_MOST_ROUNDS, max(_LEAST_ROUNDS, _ROUNDS_TOGETHER // size)), 2
+    if size > _LARGE:
+        rounds, warm_up = 1, 0
     timings = compare(runs, rounds=rounds, sample_seconds=seconds, rest=_REST, warm_up=warm_up)
     ours = timings["lithify"]
     ratios = {name: ratio(ours, timing) for name, timing in timings.items() if name != "lithify"}

@@ -132,7 +132,7 @@ class _Case:
         """Rows and columns of the register tile."""
         if self.on_tiles is not None:
             return _tiles(self.m, self.n, self.on_tiles)
-        return _register_tile(self.m, self.n, self.k, self.machine, widest=self.once)
+        return _register_tile(self.m, self.n, self.k, self.machine)
 
     @cached_property
     def packed(self) -> tuple[bool, bool]:
@@ -328,15 +328,12 @@ def _tiles(m: int, n: int, row: InstructionRow) -> tuple[int, int]:
     return r * of_m, c * of_n
 
 
-def _register_tile(m: int, n: int, k: int, machine: Machine, *, widest: bool) -> tuple[int, int]:
-    """Rows and columns of the register tile that takes least time for the whole result.
-
-    `widest`: as many vectors side by side as there are choices for, so that much is read from one row at a time.
-    """
+def _register_tile(m: int, n: int, k: int, machine: Machine) -> tuple[int, int]:
+    """Rows and columns of the register tile that takes least time for the whole result."""
     vectors = [v for v in VECTORS if v == 1 or ((v - 1) * machine.lanes < n and 2 * v < machine.registers)]
     tiles = [
         (rows, v * machine.lanes)
-        for v in (vectors[-1:] if widest else vectors)
+        for v in vectors
         for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
     ]
     return min(tiles, key=lambda tile: _tile_time(m, n, k, tile, machine))
