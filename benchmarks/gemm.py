@@ -19,7 +19,7 @@ _PROBLEMS = Path(__file__).resolve().parent / "data" / "gemm_f32.txt"
 _SQUARES = ("256 256 256", "512 512 512", "1024 1024 1024", "1000 1001 1003", "2048 2048 2048", "4096 4096 4096")
 _HOSTILE = ("7 7 7", "8 3200 3200", "16 200704 27", "1500 4864 896", "129 2049 513", "64 64 100000", "1000 3 1000")
 _REST = 0.15
-# Multiply-adds of a product that takes many seconds: one round, after one call to warm up. Of smaller ones at least five
+# Multiply-adds of a product that takes many seconds: one round, after one call to warm up. Of smaller ones at least 5
 # rounds, and as many more as these multiply-adds allow: the clock swings, and the median of few rounds with it.
 _LARGE, _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_TOGETHER = 1 << 40, 5, 15, 1 << 38
 

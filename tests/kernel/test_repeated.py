@@ -13,12 +13,26 @@ from lithify.arith import Expr, const, loaded
 from lithify.kernel import ir
 from lithify.kernel.evaluator import run
 from lithify.kernel.passes import repeated
+from lithify.kernel.passes.barriers import insert_barriers
 from lithify.kernel.passes.lanes import join_lanes
 from lithify.kernel.passes.repeated import drop_repeated
 from lithify.kernel.walk import statements
-from lithify.lang.levels import PAR, PRIVATE
+from lithify.lang.levels import LOCAL, PAR, PRIVATE
 from lithify.lang.scalars import i32
-from tests.kernel.hand_written import apply, buffer, given, lanes, load, loop, number, on_cpu, program, result, store
+from tests.kernel.hand_written import (
+    apply,
+    buffer,
+    given,
+    lanes,
+    load,
+    loop,
+    number,
+    on_cpu,
+    on_groups,
+    program,
+    result,
+    store,
+)
 
 X = given("x", 8)
 OUT = result(8)
@@ -75,6 +89,20 @@ def test_lines_of_a_strip_share_what_they_compute() -> None:
     strip = subject(line(A, 0), line(B, 4))
     assert stores(drop_repeated(join_lanes(strip))) == ["a", "out", "out"]
     assert values(drop_repeated(join_lanes(strip))) == values(strip) == [2.0, 4.0, 6.0, 8.0] * 2
+
+
+def test_lanes_of_items_that_wait_for_each_other_stay_apart() -> None:
+    tile = buffer("tile", 8, memory=LOCAL)
+    kernel = on_groups(
+        1, 4,
+        lambda _g, i: (
+            lanes("v", 2, lambda v: (store(tile, 2 * i + v, load(X, 2 * i + v)),)),
+            lanes("v", 2, lambda v: (store(OUT, 2 * i + v, load(tile, 7 - 2 * i - v)),)),
+        ), tile,
+    )  # fmt: skip
+    code = program((X,), OUT, kernel)
+    assert join_lanes(code) == code
+    assert values(insert_barriers(join_lanes(code))) == [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
 
 
 def test_what_was_overwritten_is_not_at_hand() -> None:

@@ -1,7 +1,8 @@
 """Vector statements that follow one another are one block of lanes: lines of a strip, registers of a tile.
 
 Lanes go through a block together, statement by statement, so nothing changes. What the blocks have in common is in
-sight of the other passes then. Blocks that read nothing (fills) have nothing in common, and stay apart.
+sight of the other passes then. Blocks that read nothing (fills) have nothing in common, and stay apart; so do all where
+work-items may have to wait for each other between two blocks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from lithify.kernel.walk import Substitution, reads_of, statements, with_blocks
 
 def join_lanes(program: ir.Program) -> ir.Program:
     """The program with neighbouring blocks of as many lanes joined."""
-    return replace(program, kernels=tuple([replace(kernel, body=_block(kernel.body)) for kernel in program.kernels]))
+    kernels = [k if k.hardware else replace(k, body=_block(k.body)) for k in program.kernels]
+    return replace(program, kernels=tuple(kernels))
 
 
 def _block(block: ir.Block) -> ir.Block:

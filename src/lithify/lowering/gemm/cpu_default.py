@@ -332,9 +332,7 @@ def _register_tile(m: int, n: int, k: int, machine: Machine) -> tuple[int, int]:
     """Rows and columns of the register tile that takes least time for the whole result."""
     vectors = [v for v in VECTORS if v == 1 or ((v - 1) * machine.lanes < n and 2 * v < machine.registers)]
     tiles = [
-        (rows, v * machine.lanes)
-        for v in vectors
-        for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
+        (rows, v * machine.lanes) for v in vectors for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
     ]
     return min(tiles, key=lambda tile: _tile_time(m, n, k, tile, machine))
 
