@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from lithify.lang.build import constant_value
-from lithify.lang.index_functions import canonical_variable
+from lithify.lang.index_functions import canonical_variable, operand_variable
 from lithify.lang.term import Term
 from lithify.lang.types import Array, Index, Tuple, Type
 
@@ -88,6 +88,11 @@ def run(term: Term, inputs: dict[str, Any], sizes: dict[Any, int], env: tuple[An
                     inner, body = (operand, *inner), body.args[0]
                 return run(body, inputs, sizes, inner)
             return wrap(INTEGER_OPERATORS[attrs[0].name](*operands), term.type)
+        case "index":
+            formula = attrs[0]
+            variables = [operand_variable(k, n) for k, n in enumerate(formula.extents)]
+            given = {v: value(a) for v, a in zip(variables, args, strict=True) if v.constant is None}
+            return int(formula.expression.evaluate(given | dict(sizes)))
         case "tuple":
             return tuple(value(a) for a in args)
         case "proj":

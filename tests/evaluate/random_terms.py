@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+from lithify.arith import maximum
 from lithify.lang import build as b
-from lithify.lang.index_functions import reverse, stride
+from lithify.lang.index_functions import operand_variable, reverse, stride
 from lithify.lang.levels import LOCAL, SEQ, VEC
 from lithify.lang.operators import OPERATORS, Operator, Typing
 from lithify.lang.scalars import bool_, i8, i32, u8
-from lithify.lang.term import Term, abstract
+from lithify.lang.term import Term, abstract, apply
 from lithify.lang.types import Array, Index, Tuple, Type, array
 
 PAIR = Tuple(i32, i8)
@@ -71,7 +72,7 @@ class Grower:
         elif isinstance(type_, Tuple):
             method = self.r.choice((self.tuple, self.tuple, *general))
         elif isinstance(type_, Index):
-            return None
+            return self.index(type_, depth, scope)
         else:
             method = self.r.choice((self.scalar, self.scalar, *general))
         return method(type_, depth, scope)
@@ -81,6 +82,17 @@ class Grower:
 
     def function2(self, first: Type, second: Type, result: Type, depth: int, scope: tuple[Term, ...]) -> Term:
         return abstract(first, lambda a: self.function(second, result, depth, (*scope, a)))
+
+    def index(self, type_: Index, depth: int, scope: tuple[Term, ...]) -> Term | None:
+        """Computed from two others."""
+        known = [v for v in scope if isinstance(v.type, Index)]
+        if type_.size.constant == 0 or not known:
+            return None
+        operands = tuple([self.r.choice(known) for _ in range(2)])
+        i, j = (operand_variable(k, o.type.size) for k, o in enumerate(operands))  # type: ignore[attr-defined]
+        low, high = self.r.randrange(4), self.r.randrange(1, 4)
+        formula = self.r.choice([i * high + j + low, i * j + low, (i + low) // high + j, maximum(i - low, j), i])
+        return b.index(formula % type_.size, operands, type_)
 
     # ---- any type ----
 
@@ -134,7 +146,7 @@ class Grower:
                 self.grow(of, depth, scope), self.grow(of, depth, scope),
             )  # fmt: skip
         if type_ is i32 and self.r.random() < 0.2:
-            return b.convert(i32, self.grow(self.r.choice([i8, u8, bool_, Index(3)]), depth, scope))
+            return b.convert(i32, self.grow(self.r.choice([i8, u8, bool_, Index(3), Index(7)]), depth, scope))
         if self.r.random() < 0.2:
             return b.select(self.grow(bool_, depth, scope), *[self.grow(type_, depth, scope) for _ in range(2)])
         if self.r.random() < 0.2:
@@ -168,7 +180,10 @@ class Grower:
         return b.map_(f, xs, self.r.choice([None, SEQ, VEC]), self.r.choice([None, "m"]))
 
     def generate(self, type_: Array, depth: int, scope: tuple[Term, ...]) -> Term:
-        return b.generate(type_.size, self.function(Index(type_.size), type_.element, depth, scope))
+        computed = type_.element is i32 and type_.size.constant and self.r.random() < 0.5
+        element = Index(7) if computed else type_.element
+        f = self.function(Index(type_.size), element, depth + computed, scope)
+        return b.generate(type_.size, lambda i: b.convert(i32, apply(f, i)) if computed else apply(f, i))
 
     def literal(self, type_: Array, depth: int, scope: tuple[Term, ...]) -> Term | None:
         n = type_.size.constant

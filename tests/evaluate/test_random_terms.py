@@ -67,7 +67,7 @@ def test_in_pieces(seed: int, limit: int) -> None:
 def test_the_terms_cover_the_language() -> None:
     """Every pattern that the generator knows occurs often, so that the properties above say something."""
     counts: dict[str, int] = {}
-    for seed in range(1500):
+    for seed in range(2500):
         term = Grower(Random(seed)).grow(random_type(Random(seed + 1)), 4)
         for kind in plain_patterns():
             counts[kind] = counts.get(kind, 0) + contains(term, lambda t, kind=kind: t.kind == kind)

@@ -16,7 +16,7 @@ def expression(e: Expr) -> str:
     text = ""
     for monomial, coefficient in e.terms:
         size = abs(coefficient)
-        alone = size == 1 and len(monomial) == 1
+        alone = size == 1 and len(monomial) == 1 and (text != "" or coefficient > 0)  # -a / b would be (-a) / b
         factors = ([str(size)] if size != 1 else []) + [_factor(a, alone) for a in monomial]
         text += _signed("*".join(factors), coefficient < 0, first=not text)
     if e.offset or not text:

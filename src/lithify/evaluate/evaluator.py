@@ -14,7 +14,7 @@ from lithify.evaluate.patterns import PATTERN_VALUES
 from lithify.evaluate.sizes import Sizes, bind_sizes, internal, value_of
 from lithify.evaluate.values import Value, concatenate, each, lift, lower, widen
 from lithify.lang.errors import EvaluationError
-from lithify.lang.index_functions import IndexFunction, variables_of
+from lithify.lang.index_functions import IndexFormula, IndexFunction, variables_of
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lang.types import Array, Tuple, Type, sizes_in
 
@@ -74,7 +74,7 @@ def _variables(term: Term) -> set[Variable]:
         for attribute in t.attrs:
             if isinstance(attribute, Expr):
                 found |= attribute.variables()
-            elif isinstance(attribute, IndexFunction):
+            elif isinstance(attribute, IndexFunction | IndexFormula):
                 found |= variables_of(attribute)
         for size in sizes_in(t.type):
             found |= size.variables()

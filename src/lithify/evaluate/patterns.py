@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithify.evaluate import views
 from lithify.evaluate.contraction import sum_of_products
-from lithify.evaluate.numerics import fold_of
+from lithify.evaluate.numerics import convert, fold_of
 from lithify.evaluate.values import Leaf, Value, concatenate, each, element, lift, stack, widen
 from lithify.lang.build import constant_value
 from lithify.lang.errors import EvaluationError
+from lithify.lang.index_functions import IndexFormula, operand_variable
 from lithify.lang.operators import OPERATORS, Operator
 from lithify.lang.term import Term, dangling, lambda_
 from lithify.lang.types import Array, Index
@@ -46,6 +47,16 @@ def _op(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
         numbers = tuple([x for x in operands if isinstance(x, np.ndarray)])
         return ev.numerics.apply(operator, numbers, term.type)
     return ev.unfold(operator.definition, operands, batch)
+
+
+def _index(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
+    formula: IndexFormula = term["formula"]
+    values: dict[Any, Any] = dict(ev.sizes)
+    for k, (operand, extent) in enumerate(zip(term.args, formula.extents, strict=True)):
+        for variable in operand_variable(k, extent).variables():
+            values[variable] = ev.eval(operand, frame, batch)
+    found = np.asarray(formula.expression.evaluate(values), np.int64)
+    return convert(found.reshape(found.shape or (1,) * len(batch)), ev.numerics.dtype(term.type))
 
 
 def _tuple(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
@@ -283,7 +294,7 @@ def _swz(ev: Evaluator, term: Term, frame: Frame, batch: Batch) -> Value:
 
 PATTERN_VALUES: dict[str, Callable[[Evaluator, Term, Frame, Batch], Value]] = {
     "param": _param, "const": _const, "op": _op, "tuple": _tuple, "proj": _proj, "let": _let, "array": _array,
-    "at": _at, "map": _map, "generate": _generate, "reduce": _reduce, "scan": _scan, "pipe": _pipe,
+    "index": _index, "at": _at, "map": _map, "generate": _generate, "reduce": _reduce, "scan": _scan, "pipe": _pipe,
     "iterate": _iterate, "to": _same, "launch": _same, "instr": _instr, "scatter": _scatter,
     "split": _view(views.split), "join": _view(views.join), "transpose": _view(views.transpose),
     "take": _view(views.take), "drop": _view(views.drop), "slide": _view(views.slide), "pad": _pad,

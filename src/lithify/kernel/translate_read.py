@@ -51,13 +51,31 @@ def _op(tr: Translator, t: Term, env: Environment) -> Readable:
     operands = [tr.readable(a, env) for a in t.args]
     if operator.typing is Typing.DEFINED:
         return _unfold(tr, operator.definition, operands)
-    integer = None
-    for a in t.args:
-        if isinstance(a.type, Index):
-            integer = index_scalar(a.type.size)
+    integer = _integer(t.args)
     values = tuple([index_value(o, integer) if isinstance(o, Expr) else o for o in operands])
+    if isinstance(t.type, Index):  # a choice: in private memory, because an index formula has none
+        assert integer is not None
+        chosen = tr.materialised(ir.Apply(operator, values, integer))  # type: ignore[arg-type]
+        return loaded(chosen.buffer, chosen.index, 0, t.type.size - 1)
     assert isinstance(t.type, Scalar)
     return ir.Apply(operator, values, t.type)  # type: ignore[arg-type]
+
+
+def _integer(operands: tuple[Term, ...]) -> Scalar | None:
+    """The integer type that holds all the indices among the operands."""
+    types = [index_scalar(a.type.size) for a in operands if isinstance(a.type, Index)]
+    return max(types, key=lambda scalar: scalar.bits, default=None)
+
+
+@reads("index")
+def _index(tr: Translator, t: Term, env: Environment) -> Readable:
+    operands: list[Expr] = []
+    for a in t.args:
+        operand = tr.readable(a, env)
+        assert isinstance(operand, Expr)
+        operands.append(operand)
+    found: Expr = t["formula"].of(operands)
+    return ir.IndexValue(found, t.type) if isinstance(t.type, Scalar) else found
 
 
 def _unfold(tr: Translator, definition: Term, operands: list[Readable]) -> Readable:

@@ -71,7 +71,7 @@ def _only_element(tr: Translator, t: Term, acceptor: Acceptor, env: Environment)
         _value(tr, t, acceptor, env)
 
 
-@writes("param", "bound", "const", "op", "array", "generate", "proj", "replicate", "gather", "slide",
+@writes("param", "bound", "const", "op", "index", "array", "generate", "proj", "replicate", "gather", "slide",
         "pad")  # fmt: skip
 def _value(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     if isinstance(t.type, Array):

@@ -11,7 +11,7 @@ from typing import Any
 from lithify.arith import Expr, as_expr, proves
 from lithify.lang.assumptions import OpenCondition, is_assumed
 from lithify.lang.errors import TypeMismatch
-from lithify.lang.index_functions import IndexFunction
+from lithify.lang.index_functions import IndexFormula, IndexFunction
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import OPERATORS, Operator, convert_to
 from lithify.lang.patterns import PATTERNS
@@ -176,6 +176,12 @@ def at(xs: Term, index: Term | Size) -> Term:
     if not isinstance(index, Term):
         index = const(index, Index(length(xs)))
     return make(PATTERNS["at"], (), (xs, index))
+
+
+def index(expression: Expr, operands: tuple[Term, ...], type_: Index | Scalar) -> Term:
+    """An index of a type, or an integer: an expression over one `operand_variable` for each of the operands."""
+    formula = IndexFormula(expression, tuple([o.type.size for o in operands if isinstance(o.type, Index)]))
+    return make(PATTERNS["index"], (formula, type_), operands)
 
 
 # ---- patterns ------------------------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from lithify.arith import as_expr
 from lithify.lang import build
 from lithify.lang.errors import LithifyError, TypeMismatch
 from lithify.lang.operators import OPERATORS, Operator, Typing
+from lithify.lang.positions import ARITHMETIC, Position, choose, combine, compare
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.lang.term import LAMBDA, Term, abstract, apply
 from lithify.lang.types import Array, Function, Index, Tuple, Type, shape_of
@@ -23,6 +25,7 @@ from lithify.lang.values import (
     FunctionValue,
     LiteralArray,
     Numeral,
+    Resolve,
     TupleValue,
     Value,
     describe,
@@ -41,7 +44,12 @@ def as_term(value: Value, type_: Type | None = None) -> Term:
             raise TypeMismatch(f"a value expected, a function given: {value.type}")
         if isinstance(type_, Scalar | Index) and value.type is not type_ and _is_single(value.type, type_):
             return build.at(value, 0)
+        if isinstance(type_, Index) and isinstance(value.type, Index) and value.type is not type_:
+            found = Position.of(value)
+            return found.index(type_.size) if found.at_most(type_.size - 1) else value
         return value
+    if isinstance(value, Position):
+        return value.index(type_.size if isinstance(type_, Index) else None)
     if isinstance(value, Numeral):
         return spread(value, value.default_type() if type_ is None else type_)
     if isinstance(value, LiteralArray):
@@ -299,8 +307,11 @@ def _call_all(function: Value, arguments: tuple[Value, ...]) -> Value:
 # ---- scalar operators ------------------------------------------------------------------------------------------------
 
 
-def operate(operator: Operator, *operands: Value) -> Value:
-    """An operator on values: numbers take the type of the other operands, arrays are combined element by element."""
+def operate(operator: Operator, *operands: Value, resolve: Resolve | None = None) -> Value:
+    """An operator on values: numbers take the type of the other operands, arrays are combined element by element.
+
+    `resolve` gives meaning to free names of sizes, where they meet indices.
+    """
     if len(operands) != operator.arity:
         raise TypeMismatch(f"{operator.name} takes {operator.arity} operand(s), {len(operands)} given")
     if all(isinstance(o, Numeral) for o in operands):
@@ -313,6 +324,9 @@ def operate(operator: Operator, *operands: Value) -> Value:
             return _conversion(operator, operands[0])
         default = _default_type(operands)
         return build.op(operator, *[as_term(o, default) for o in operands])
+    found = _of_indices(operator, operands, resolve)
+    if found is not None:
+        return found
     if operator.typing is Typing.CONVERT and isinstance(operands[0], TupleValue):
         return _conversion(operator, operands[0])
     if operator.typing is Typing.DEFINED:
@@ -325,6 +339,44 @@ def operate(operator: Operator, *operands: Value) -> Value:
         return _select(operands)
     known = next((o.type for o in operands if isinstance(o, Term)), None)
     return build.op(operator, *[as_term(o, known) for o in operands])
+
+
+def is_index(value: Value) -> bool:
+    """Is the value an index, by its type or computed from some?"""
+    return isinstance(value, Position) or (isinstance(value, Term) and isinstance(value.type, Index))
+
+
+def _of_indices(operator: Operator, operands: tuple[Value, ...], resolve: Resolve | None) -> Value | None:
+    """An operator on indices, and numbers among them; None where it is none of these."""
+    if not any(map(is_index, operands)) or not all(is_index(o) or isinstance(o, Numeral) for o in operands):
+        return None
+    if operator.typing is Typing.CONVERT and isinstance(operands[0], Position):
+        return operands[0].converted(operator)
+    arithmetic = operator.name in ARITHMETIC or operator.name == "neg"
+    if operator.typing is not Typing.COMPARE and not arithmetic:
+        return None
+    positions = [_position(o, resolve) for o in operands]
+    if operator.typing is Typing.COMPARE:
+        return compare(operator, *positions)
+    if operator.name == "neg":
+        return combine("sub", Position.of(as_expr(0)), *positions)
+    return combine(operator.name, *positions)
+
+
+def _position(value: Value, resolve: Resolve | None = None) -> Position:
+    """The index that a value is; a number is one if it is an integer or a size."""
+    if isinstance(value, Position):
+        return value
+    if isinstance(value, Term):
+        return Position.of(value)
+    assert isinstance(value, Numeral)
+    try:
+        return Position.of(value.as_size(resolve))
+    except TypeMismatch:
+        raise TypeMismatch(
+            f"an index meets integers, sizes and other indices, not {value}",
+            hint=f"convert the index first, for example `{value.default_type()} i`",
+        ) from None
 
 
 def _default_type(operands: tuple[Value, ...]) -> Scalar:
@@ -352,6 +404,8 @@ def _select(operands: tuple[Value, ...]) -> Value:
     test = as_term(condition, bool_)
     if test.type is not bool_:
         raise TypeMismatch(f"the condition has type {test.type}, bool expected", hint="compare it: `x != 0`")
+    if any(map(is_index, (then, otherwise))) and all(is_index(o) or isinstance(o, Numeral) for o in (then, otherwise)):
+        return choose(test, _position(then), _position(otherwise))
     if isinstance(then, Numeral) and isinstance(otherwise, Numeral):
         return Numeral(Choice(test, then, otherwise))
     known = next((o.type for o in (then, otherwise) if isinstance(o, Term)), None)
@@ -385,8 +439,8 @@ def _is_array(value: Value) -> bool:
     return isinstance(value, LiteralArray) or (isinstance(value, Term) and isinstance(value.type, Array))
 
 
-def operator_function(name: str | Operator) -> FunctionValue:
+def operator_function(name: str | Operator, resolve: Resolve | None = None) -> FunctionValue:
     """A scalar operator as a function over values."""
     operator = OPERATORS[name] if isinstance(name, str) else name
     label = operator.name if operator.symbol is None else f"({operator.symbol})"
-    return FunctionValue(label, operator.arity, lambda *operands: operate(operator, *operands))
+    return FunctionValue(label, operator.arity, lambda *operands: operate(operator, *operands, resolve=resolve))

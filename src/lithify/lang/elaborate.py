@@ -15,11 +15,11 @@ from lithify.arith import ArithError, Expr, as_expr, size
 from lithify.lang import prelude
 from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
-from lithify.lang.coerce import as_term, call, call_with_element, components, let, operate, operator_function
+from lithify.lang.coerce import as_term, call, call_with_element, components, is_index, let, operate, operator_function
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.notation import builtin, names
-from lithify.lang.operators import BY_SYMBOL, OPERATORS
+from lithify.lang.operators import BY_SYMBOL, OPERATORS, Operator
 from lithify.lang.primitives import array_literal, at, projection
 from lithify.lang.syntax import (
     Annotation,
@@ -30,6 +30,7 @@ from lithify.lang.syntax import (
     Conditional,
     Expression,
     Indexing,
+    IndexType,
     Infix,
     Lambda,
     Let,
@@ -195,13 +196,13 @@ class Elaborator:
         return found.at(e.span) if isinstance(found, FunctionValue) and e.span.shown else found
 
     def section(self, e: Section, scope: Scope) -> Value:
-        function = operator_function(BY_SYMBOL[e.symbol]).at(e.span)
+        function = operator_function(BY_SYMBOL[e.symbol], self.sizes.resolve).at(e.span)
         if e.left is not None:
             return function(self.value(e.left, scope))
         if e.right is not None:
             right = self.value(e.right, scope)
             return FunctionValue(
-                f"({e.symbol} ..)", 1, lambda left: operate(BY_SYMBOL[e.symbol], left, right), (), e.span
+                f"({e.symbol} ..)", 1, lambda left: self.operate(BY_SYMBOL[e.symbol], left, right), (), e.span
             )
         return function
 
@@ -284,14 +285,20 @@ class Elaborator:
     # ---- the rest ----------------------------------------------------------------------------------------------------
 
     def infix(self, e: Infix, scope: Scope) -> Value:
-        return operate(BY_SYMBOL[e.symbol], self.value(e.left, scope), self.value(e.right, scope))
+        return self.operate(BY_SYMBOL[e.symbol], self.value(e.left, scope), self.value(e.right, scope))
+
+    def operate(self, operator: Operator, *operands: Value) -> Value:
+        return operate(operator, *operands, resolve=self.sizes.resolve)
 
     def conditional(self, e: Conditional, scope: Scope) -> Value:
         parts = [self.value(part, scope) for part in (e.condition, e.then, e.otherwise)]
-        return operate(OPERATORS["select"], *parts)
+        return self.operate(OPERATORS["select"], *parts)
 
     def annotation(self, e: Annotation, scope: Scope) -> Value:
-        return self.types(scope).annotated(self.value(e.value, scope), e.type, "the value")
+        value, types = self.value(e.value, scope), self.types(scope)
+        if isinstance(e.type, IndexType) and is_index(value):
+            value = as_term(value, types.type(e.type))
+        return types.annotated(value, e.type, "the value")
 
     def attributed(self, e: Attributed, scope: Scope) -> Value:
         return attributes_of(e, self.attributes, lambda part: self.size(part, scope), scope).at(e.span)

@@ -1,12 +1,13 @@
-"""Index functions: position in the view -> position below, for `reindex` (with a declared inverse) and for `pad`.
+"""Index functions: position in the view -> position below, for `reindex` (with a declared inverse) and for `pad`; and
+formulas of several indices, for indices that are computed.
 
-Those of `reindex` are built over canonical variables (one an extent), so that equal functions are equal objects and
-terms that hold them hash alike.
+They are built over canonical variables (one an extent), so that equal functions are equal objects and terms that hold
+them hash alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -53,6 +54,32 @@ class IndexFunction:
         assert self.inverse is not None, f"{self.name} has no declared inverse"
         name = self.name[8:] if self.name.startswith("inverse ") else f"inverse {self.name}"
         return IndexFunction(name, self.source, self.extent, self.inverse, self.forward)
+
+
+@cache
+def operand_variable(position: int, extent: Expr) -> Expr:
+    """The one variable in [0, extent) that stands for an operand of a formula (constant 0 for extents 0 and 1)."""
+    return const(0) if extent.constant == 0 else var(f"i{position}", extent)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFormula:
+    """An index that is computed from others, which are below the extents: an expression over `operand_variable`s."""
+
+    expression: Expr
+    extents: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return f"{self.expression} for {', '.join(map(str, self.extents))}"
+
+    def of(self, operands: Sequence[Expr]) -> Expr:
+        """The expression for operands that are expressions themselves."""
+        values = {}
+        for k, (extent, operand) in enumerate(zip(self.extents, operands, strict=True)):
+            variable = operand_variable(k, extent)
+            if variable.constant is None:
+                values[variable] = operand
+        return self.expression.substitute(values)
 
 
 def _substitute(formula: Expr, extent: Expr, position: Expr) -> Expr:
@@ -108,8 +135,12 @@ def stride(s: Expr | int, n: Expr | int) -> IndexFunction:
     )  # the inverse of stride s is stride n/s
 
 
-def variables_of(function: IndexFunction) -> frozenset[Variable]:
+def variables_of(function: IndexFunction | IndexFormula) -> frozenset[Variable]:
     """The size variables that the function depends on."""
+    if isinstance(function, IndexFormula):
+        operands = [operand_variable(k, extent).variables() for k, extent in enumerate(function.extents)]
+        sizes = [extent.variables() for extent in function.extents]
+        return function.expression.variables().union(*sizes) - frozenset().union(*operands)
     own = canonical_variable(function.extent).variables() | canonical_variable(function.source).variables()
     return (function.forward.variables() | function.extent.variables() | function.source.variables()) - own
 

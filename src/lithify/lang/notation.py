@@ -46,7 +46,7 @@ def builtin(name: str, resolve: Resolve | None = None) -> Value | None:
     if name in MEMORIES:
         return to_memory(MEMORIES[name])
     if name in OPERATORS:
-        return operator_function(name)
+        return operator_function(name, resolve)
     return _constants().get(name)
 
 

@@ -35,7 +35,7 @@ class Typing(Enum):
     """How an operator's result type follows from its operands' types."""
 
     SAME = "all operands and the result have one type"
-    COMPARE = "operands have one type, the result is bool"
+    COMPARE = "operands have one type or are indices, the result is bool"
     SELECT = "(bool, t, t) -> t"
     CONVERT = "any scalar or index -> the target"
     DEFINED = "that of the definition"
@@ -94,19 +94,20 @@ class Operator:
                 raise TypeMismatch(f"{self.name} converts scalars and indices, not {operands[0]}")
             return self.target
         if self.typing is Typing.SELECT:
-            if operands[0] is not bool_ or operands[1] is not operands[2] or not isinstance(operands[1], Scalar):
+            condition, then, otherwise = operands
+            if condition is not bool_ or then is not otherwise or not isinstance(then, Scalar | Index):
                 raise TypeMismatch(
-                    f"select takes (bool, t, t) for a scalar type t, not ({', '.join(map(str, operands))})"
+                    f"select takes (bool, t, t) for a scalar or index type t, not ({', '.join(map(str, operands))})"
                 )
-            return operands[1]
+            return then
         first = operands[0]
+        if self.typing is Typing.COMPARE and all(isinstance(t, Index) for t in operands):
+            return bool_
         if any(t is not first for t in operands):
             raise TypeMismatch(
                 f"the operands of {self.name} have different types: {' and '.join(map(str, operands))}",
-                hint="convert one of them, for example `f32 x`",
+                hint=_to_convert(operands),
             )
-        if isinstance(first, Index) and self.typing is Typing.COMPARE:
-            return bool_
         if not isinstance(first, Scalar):
             hint = "convert the index first, for example `i32 i`" if isinstance(first, Index) else "use map"
             raise TypeMismatch(f"{self.name} works on scalars, not on {first}", hint=hint)
@@ -133,6 +134,13 @@ class Operator:
                 raise TypeMismatch(f"{self.name} takes a {type_.parameter} here, {operand} given")
             type_ = type_.result
         return type_
+
+
+def _to_convert(operands: tuple[Type, ...]) -> str:
+    scalar = next((t for t in operands if isinstance(t, Scalar)), None)
+    if scalar is not None and any(isinstance(t, Index) for t in operands):
+        return f"convert the index first: `{scalar} i`"
+    return "convert one of them, for example `f32 x`"
 
 
 def _const(value: Any) -> Callable[[Scalar], Any]:

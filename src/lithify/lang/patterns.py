@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lithify.arith import const
+from lithify.arith import Expr, const, proves
 from lithify.lang.assumptions import OpenCondition, never_equal
 from lithify.lang.errors import TypeMismatch
+from lithify.lang.index_functions import IndexFormula, operand_variable
 from lithify.lang.scalars import Scalar
 from lithify.lang.signature import Signature
 from lithify.lang.types import Array, Function, Index, Tuple, Type, reshaped, shape_of
@@ -264,6 +265,54 @@ def _by_zero(attrs: Attrs, args: Args) -> Term | None:
     return args[0] if all(amount.constant == 0 for amount in amounts) else None
 
 
+def _index_of_indices(attrs: Attrs, args: Args) -> Term | None:
+    """One formula of an index that is computed from computed ones, of those operands that it depends on, each once."""
+    from lithify.lang.build import const as constant
+    from lithify.lang.digest import digest
+    from lithify.lang.term import make
+
+    formula, type_ = attrs
+    operands: list[Term] = []
+    values: list[Expr] = []
+    for arg in args:
+        if arg.kind == "const":
+            values.append(arg.attrs[0].value)
+            continue
+        inner = arg.args if arg.kind == "index" else (arg,)
+        operands += [o for o in inner if o not in operands]
+        variables = [_variable(operands.index(o), o) for o in inner]
+        values.append(arg.attrs[0].of(variables) if arg.kind == "index" else variables[0])
+    expression = formula.of(values)
+    if len(operands) > 1:  # in an order that the term alone decides
+        ordered = sorted(operands, key=digest)
+        expression = IndexFormula(expression, tuple(map(_extent, operands))).of(
+            [_variable(ordered.index(o), o) for o in operands]
+        )
+        operands = ordered
+    used = [k for k, o in enumerate(operands) if expression.variables() & _variable(k, o).variables()]
+    if not used and isinstance(type_, Index) and proves(expression) and proves(type_.size - 1 - expression):
+        return constant(expression, type_)
+    if not used and not isinstance(type_, Index) and expression.constant is not None:
+        return constant(expression.constant, type_)
+    if len(used) == 1 and expression is _variable(used[0], operands[used[0]]) and operands[used[0]].type is type_:
+        return operands[used[0]]
+    kept = [operands[k] for k in used] if used else operands
+    if kept == list(args):
+        return None
+    here = IndexFormula(expression, tuple(map(_extent, operands)))
+    places = [_variable(kept.index(o) if o in kept else 0, o) for o in operands]
+    return make(PATTERNS["index"], (IndexFormula(here.of(places), tuple(map(_extent, kept))), type_), tuple(kept))
+
+
+def _extent(t: Term) -> Expr:
+    assert isinstance(t.type, Index)
+    return t.type.size
+
+
+def _variable(position: int, t: Term) -> Expr:
+    return operand_variable(position, _extent(t))
+
+
 # ---- the declarations ----------------------------------------------------------------------------------------------
 
 _DECLARATIONS = (
@@ -276,6 +325,8 @@ _DECLARATIONS = (
     Pattern("proj", ("component",), meaning="a component of a tuple", typing=_projection_type, simplify=_project_tuple),
     Pattern("let", (), "s -> (s -> t) -> t", "let x = e in b: e is evaluated once, there"),
     Pattern("array", (), meaning="an array of the given elements", typing=_literal_array_type),
+    Pattern("index", ("formula", "type"), meaning="an index that is computed from others, or that as an integer",
+            typing=_attribute_type, simplify=_index_of_indices),
     Pattern("at", (), "n.t -> idx[n] -> t", "the element at an index"),
     Pattern("map", ("level", "name"), "(s -> t) -> n.s -> n.t", "apply a function to every element",
             simplify=_map_identity),

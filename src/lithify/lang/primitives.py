@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lithify.arith import Expr
+from lithify.arith import Expr, proves
 from lithify.lang import build, coerce
 from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction, canonical_variable, index_function, reverse, stride
 from lithify.lang.levels import Memory
 from lithify.lang.patterns import PATTERNS, Pattern
+from lithify.lang.positions import Position
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, make
 from lithify.lang.types import Array, Function, Index, Tuple, shape_of
@@ -54,7 +55,7 @@ def as_size(value: Value, resolve: Resolve | None, what: str) -> Expr:
     """The size that an argument denotes."""
     if not isinstance(value, Numeral):
         hint = None
-        if isinstance(value, Term) and isinstance(value.type, (Index, Scalar)):
+        if isinstance(value, Position) or (isinstance(value, Term) and isinstance(value.type, (Index, Scalar))):
             hint = "a size is known before the program runs; an index reads an element, xs[i], and slide makes windows"
         raise TypeMismatch(f"{what} takes a size, {describe(value)} given", hint=hint)
     return value.as_size(resolve)
@@ -250,6 +251,15 @@ def _reverse(_resolve: Resolve | None, arguments: Arguments, _attributes: Attrib
     return build.reindex(reverse(build.length(xs)), xs)
 
 
+def _gather(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    """Indices below less than the length are indices of the array, too."""
+    ids, xs = (as_array(a, "gather") for a in arguments)
+    n, index = build.length(xs), build.element_type(ids)
+    if isinstance(index, Index) and index.size is not n and proves(n - index.size):
+        ids = build.map_(lambda i: as_term(i, Index(n)), ids)
+    return apply_pattern(PATTERNS["gather"], {}, (ids, xs))
+
+
 def _scatter(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
     ids, xs = (as_array(a, "scatter") for a in arguments)
     return build.scatter(attributes.get("mode", "permutation"), ids, xs)
@@ -274,6 +284,10 @@ def at(xs: Value, index: Value, resolve: Resolve | None = None) -> Value:
     array = as_array(xs, "indexing")
     if isinstance(index, Numeral):
         return build.at(array, index.as_size(resolve))
+    n = build.length(array)
+    if isinstance(index, Position) or (isinstance(index, Term) and isinstance(index.type, Index)):
+        found = index if isinstance(index, Position) else Position.of(index)
+        return build.at(array, found.index(n, f"an array of {n}"))
     return build.at(array, as_term(index))
 
 
@@ -345,6 +359,7 @@ _OWN = (
     Primitive("reorder", 2, "read through an index function: stride s, reverse", _reorder),
     Primitive("stride", 1, "the index function that steps s elements at a time", _stride),
     Primitive("reverse", 1, "last element first", _reverse),
+    Primitive("gather", 2, PATTERNS["gather"].meaning, _gather),
     Primitive("scatter", 2, PATTERNS["scatter"].meaning, _scatter),
     Primitive("swz", 2, PATTERNS["swz"].meaning, _swz),
     Primitive("partialReduce", 4, "reduce parts of n elements: map (reduce f z) . split n", _reduction_of_parts),
@@ -359,7 +374,7 @@ _OWN = (
 # the patterns whose notation is their signature, behind their attributes
 _SIZES = {
     "split": ("size",), "take": ("size",), "drop": ("size",), "replicate": ("size",), "generate": ("size",),
-    "slide": ("size", "step"), "transpose": (), "gather": (),
+    "slide": ("size", "step"), "transpose": (),
 }  # fmt: skip
 
 

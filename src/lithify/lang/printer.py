@@ -11,9 +11,13 @@ from functools import lru_cache
 
 from lithify.arith import Expr
 from lithify.lang.build import constant_value, filled, length
-from lithify.lang.index_functions import IndexFunction, reverse, stride
+from lithify.lang.coerce import as_term
+from lithify.lang.elaborate import Elaborator
+from lithify.lang.errors import TypeMismatch
+from lithify.lang.index_functions import IndexFormula, IndexFunction, operand_variable, reverse, stride
 from lithify.lang.operators import OPERATORS, Operator, Typing
 from lithify.lang.parser import parse_expression
+from lithify.lang.positions import Position
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.lang.syntax import (
     Annotation,
@@ -123,6 +127,8 @@ class _Printer:
             return printer(self, t, scope)
         if t.kind == "const":
             return self.constant(t, bare)
+        if t.kind == "index":
+            return self.index(t, scope, bare)
         if t.kind == "lambda":
             return self.function(t, scope, *_bases(t))
         sizes = [size_syntax(a) if isinstance(a, Expr) else Number(a) for a in t.attrs]
@@ -191,6 +197,21 @@ class _Printer:
         name = self.fresh("x", scope)
         body = self.expression(t.args[1].args[0], (name, *scope))
         return Let(NamePattern(name), self.expression(t.args[0], scope), body)
+
+    def index(self, t: Term, scope: Scope, bare: bool = False) -> Expression:
+        """The formula with its operands in it; with `bare`, its type is known from where it stands."""
+        formula: IndexFormula = t.attrs[0]
+        names = [str(operand_variable(k, extent)) for k, extent in enumerate(formula.extents)]
+        read = size_syntax(formula.expression)
+        written = _replaced(read, {n: self.expression(a, scope) for n, a in zip(names, t.args, strict=True)})
+        if isinstance(t.type, Scalar):
+            return _apply(Name(str(t.type)), written)
+        try:
+            value = Elaborator().value(read, dict(zip(names, map(Position.of, t.args), strict=True)))
+            bare = bare or as_term(value) is t
+        except TypeMismatch:
+            pass  # it is no index by itself
+        return written if bare else Annotation(written, type_syntax(t.type))
 
     def at(self, t: Term, scope: Scope) -> Expression:
         xs, index = t.args
@@ -261,6 +282,17 @@ _BY_KIND: dict[str, _Method] = {
     "concat": _Printer.variadic,
     "reindex": _Printer.reindex,
 }
+
+
+def _replaced(e: Expression, names: dict[str, Expression]) -> Expression:
+    """A size's expression with others for some names."""
+    if isinstance(e, Name):
+        return names.get(e.name, e)
+    if isinstance(e, Infix):
+        return Infix(e.symbol, _replaced(e.left, names), _replaced(e.right, names))
+    if isinstance(e, Application):
+        return Application(e.function, tuple([_replaced(a, names) for a in e.arguments]), e.call)
+    return e
 
 
 def _apply(function: Expression, *arguments: Expression) -> Expression:

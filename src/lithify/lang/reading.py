@@ -7,11 +7,12 @@ from lithify.lang.term import Term
 from lithify.lang.types import Array
 
 _NAMES = frozenset({"param", "bound", "const"})
+_PARTS = frozenset({"proj", "tuple", "at", "index"})
 
 
 def is_view(t: Term) -> bool:
     """Nothing but views of what lies in memory: whoever reads an element finds it there."""
-    return t.kind in _NAMES or ((t.pattern.layout or t.kind in ("proj", "tuple", "at")) and all(map(is_view, t.args)))
+    return t.kind in _NAMES or ((t.pattern.layout or t.kind in _PARTS) and all(map(is_view, t.args)))
 
 
 def is_only_element(t: Term) -> bool:

@@ -16,13 +16,14 @@ import numpy as np
 
 from lithify.arith import Expr
 from lithify.lang import build
-from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, operate
+from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, is_index, operate
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.foreign import AS_OPERATORS, written_as
 from lithify.lang.given import kind_of
 from lithify.lang.levels import Level, Memory
 from lithify.lang.operators import OPERATORS, Operator
 from lithify.lang.place import located, place
+from lithify.lang.positions import Position
 from lithify.lang.primitives import PRIMITIVES, array_literal, at, projection
 from lithify.lang.scalars import SCALARS, bool_, scalar_of_dtype
 from lithify.lang.term import Term
@@ -40,6 +41,9 @@ from lithify.lang.values import (
 )
 
 _ELSE = "the patterns and operators are functions of lithify's: lf.map, lf.reduce, lf.sqrt, .. (docs/notation.md)"
+
+
+_DIVISION = "`/` of integers drops the fraction; of floats write lf.floor(x / y)"
 
 
 class NoAttribute(TypeMismatch, AttributeError):
@@ -118,11 +122,15 @@ class Traced(UnderConstruction):
 
     __rmatmul__ = __matmul__
 
-    def __floordiv__(self, other: Any) -> NoReturn:
-        hint = "`/` of integers drops the fraction; of floats write lf.floor(x / y)"
-        raise TypeMismatch("programs have no operator //", where=place(), hint=hint)
+    def __floordiv__(self, other: Any) -> Traced:
+        if not is_index(self.value):
+            raise TypeMismatch("the operator // divides indices", where=place(), hint=_DIVISION)
+        return self / other  # type: ignore[no-any-return]
 
-    __rfloordiv__ = __floordiv__
+    def __rfloordiv__(self, other: Any) -> Traced:
+        if not is_index(self.value):
+            raise TypeMismatch("the operator // divides indices", where=place(), hint=_DIVISION)
+        return other / self  # type: ignore[no-any-return]
 
     def __call__(self, *arguments: Any, **attributes: Any) -> NoReturn:
         raise TypeMismatch(f"{describe(self.value)} is no function", where=place(), hint="xs[i] is an element of xs")
@@ -281,7 +289,7 @@ def to_value(item: Any) -> Value:
         return item.value
     if isinstance(item, Term):
         return function_of_term(item) if isinstance(item.type, Function) else item
-    if isinstance(item, Numeral | LiteralArray | TupleValue | FunctionValue | PadMode | Rearrangement):
+    if isinstance(item, Position | Numeral | LiteralArray | TupleValue | FunctionValue | PadMode | Rearrangement):
         return item
     if isinstance(item, bool | np.bool_):
         return build.const(bool(item), bool_)

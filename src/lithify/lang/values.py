@@ -14,6 +14,7 @@ from lithify.lang.build import const, convert, op
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.index_functions import IndexFunction
 from lithify.lang.operators import INTEGERS, NUMBERS, OPERATORS, Typing
+from lithify.lang.positions import Position
 from lithify.lang.scalars import Scalar, f32, i32
 from lithify.lang.spelling import meant
 from lithify.lang.syntax import Span
@@ -215,13 +216,15 @@ class FunctionValue:
             raise
 
 
-Value = Term | Numeral | LiteralArray | TupleValue | FunctionValue | Rearrangement | PadMode
+Value = Term | Position | Numeral | LiteralArray | TupleValue | FunctionValue | Rearrangement | PadMode
 
 
 def describe(value: Value) -> str:
     """What a value is, for error messages; raises ParseError for an unknown name, which is the cause then."""
     if isinstance(value, Term):
         return str(value.type)
+    if isinstance(value, Position):
+        return value.range()
     if isinstance(value, Numeral):
         value.default_type()
         return f"the number {value}"

@@ -12,7 +12,7 @@ from lithify.arith import Expr, Variable, as_expr
 from lithify.evaluate import evaluate
 from lithify.lang.build import param
 from lithify.lang.errors import LithifyError
-from lithify.lang.index_functions import IndexFunction, variables_of
+from lithify.lang.index_functions import IndexFormula, IndexFunction, variables_of
 from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import BOUND, Term, rebuild, subterms
 from lithify.lang.types import Array, Function, Index, Tuple, Type, sizes_in
@@ -99,7 +99,7 @@ def _small_sizes(terms: tuple[Term, ...], rng: np.random.Generator) -> Sizes:
         for attribute in t.attrs:
             if isinstance(attribute, Expr) and attribute.constant is None:
                 found |= attribute.variables()
-            elif isinstance(attribute, IndexFunction):
+            elif isinstance(attribute, IndexFunction | IndexFormula):
                 found |= variables_of(attribute)
     chosen: Sizes = {}
     for v in sorted(found, key=lambda v: v.name):

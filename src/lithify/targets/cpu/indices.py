@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor
 from lithify.kernel import ir
+from lithify.kernel.walk import index_accesses
 from lithify.lang.errors import Rejected
 from lithify.lang.scalars import Scalar, i64
 from lithify.targets.cpu.builder import Builder, Module, Value
@@ -90,8 +91,13 @@ class IndexEmitter(Builder):
             return self.constant("i64", form.offset)
         if form.offset:
             total = self._integer("add nsw", total, total.like(form.offset))
-        self._indices[form] = total
+        self._remember(form, total)
         return total
+
+    def _remember(self, form: Expr, value: Value) -> None:
+        """For later uses, unless it is read from memory that may be written before them."""
+        if all(buffer.role == "input" for buffer, _ in index_accesses((form,))):
+            self._indices[form] = value
 
     def _integer(self, operation: str, a: Value, b: Value) -> Value:
         return self.binary(operation, a, b)
@@ -99,7 +105,8 @@ class IndexEmitter(Builder):
     def _atom(self, atom: Atom) -> Value:
         found = self._indices.get(atom.expr)
         if found is None:
-            found = self._indices[atom.expr] = self._compute_atom(atom)
+            found = self._compute_atom(atom)
+            self._remember(atom.expr, found)
         return found
 
     def _compute_atom(self, atom: Atom) -> Value:
