@@ -204,3 +204,53 @@ def test_rows_that_are_no_records(column: str, value: str | bytes, records: Reco
     for read in (records.all, lambda: records.find(RECORD.problem, RECORD.device)):
         with pytest.raises(LithifyError, match="this is no tuning record"):
             read()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE records SET data = '{'",
+        "UPDATE records SET data = '[1]'",
+        "UPDATE records SET derivation = x'0102'",
+        "UPDATE measurements SET samples = 'none'",
+        "UPDATE measurements SET seconds = 'soon'",
+        "UPDATE measurements SET cost = 'dear'",
+        "PRAGMA user_version = 7",
+    ],
+)
+def test_what_is_damaged_is_told_with_the_file_and_the_remedy(records: Records, damage: str) -> None:
+    _with_all(records)
+    _execute(records, damage)
+    with pytest.raises(LithifyError, match=f"(?s){records.path}.*hint: .*LITHIFY_RECORDS names another file"):
+        _read_all(records)
+
+
+def test_a_file_with_more_columns_is_used(records: Records) -> None:
+    """As a later version may add them: what is known of is read and written by name."""
+    _with_all(records)
+    for table in ("records", "measurements"):
+        _execute(records, f"ALTER TABLE {table} ADD COLUMN more TEXT")
+    _with_all(records)
+    assert records.all() == [RECORD]
+    assert len(records.measurements(RECORD.problem, RECORD.device)) == 1
+
+
+def _read_all(records: Records) -> None:
+    records.all()
+    records.measurements(RECORD.problem, RECORD.device)
+
+
+def _with_all(records: Records) -> None:
+    records.put(RECORD)
+    measured = Measured("block=8", "right", 1e-3, (1e-3, 1.5e-3), "", 0.25)
+    records.add_measurement(RECORD.problem, RECORD.device, "build 1", measured)
+
+
+def _execute(records: Records, text: str) -> None:
+    import sqlite3
+
+    records.close()
+    assert records.path is not None
+    with sqlite3.connect(records.path) as connection:
+        connection.execute(text)
+    connection.close()

@@ -39,13 +39,18 @@ def show_error(message: str, where: str | None, hint: str | None) -> None:
     """An error: what was wrong, where, and what to do."""
     from rich.text import Text
 
-    first, newline, rest = message.partition("\n")
+    first, newline, rest = visible(message).partition("\n")
     text = Text.assemble(("error: ", "bold red"), (first, "bold"), newline + rest)
     if where:
-        text.append("\n" + where)
+        text.append("\n" + visible(where))
     if hint:
-        text.append("\nhint: ", style="bold cyan").append(fitted(hint, len("hint: "), err()))
+        text.append("\nhint: ", style="bold cyan").append(fitted(visible(hint), len("hint: "), err()))
     err().print(text)
+
+
+def visible(text: str) -> str:
+    """The text with control characters, which a terminal would obey, replaced by one that is seen."""
+    return text if text.isprintable() else "".join(c if c in "\n\t" or c.isprintable() else "\ufffd" for c in text)
 
 
 def note(text: str) -> None:

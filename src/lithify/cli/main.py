@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -24,9 +25,9 @@ def run(arguments: list[str]) -> int:
     import typer
 
     from lithify.cli.app import app
-    from lithify.cli.console import show_error
     from lithify.lang.errors import LithifyError
 
+    _open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack λ
     try:
@@ -35,26 +36,35 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except typer.Exit as exit_:
         return exit_.exit_code
+    except SystemExit as exit_:  # typer and rich, where nobody reads what they write any more
+        if isinstance(exit_.__context__, BrokenPipeError):
+            return _unread()
+        raise
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except LithifyError as error:
         if _debugging():
             raise
-        show_error(error.message, error.where, error.hint)
+        _show(error.message, error.where, error.hint)
         return BAD_INPUT
     except MemoryError as error:
         if _debugging():
             raise
-        show_error(f"there is not enough memory: {error}", None, "make the arguments smaller")
+        _show(f"there is not enough memory: {error}", None, "make the arguments smaller")
         return BAD_INPUT
     except RecursionError:
         if _debugging():
             raise
-        show_error("the program is nested too deeply", None, "write the repetition as a map, reduce or iterate")
+        _show("the program is nested too deeply", None, "write the repetition as a map, reduce or iterate")
         return BAD_INPUT
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        return _unread()
+    except OSError as error:
+        if _debugging():
+            raise
+        _discard_output()
+        _show(f"{error.filename or 'the output'}: {error.strerror or error}", None, None)
+        return BAD_INPUT
     except _usage_error() as error:
         from lithify.cli.usage import show_usage
 
@@ -63,12 +73,37 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # a defect of ours: say so in one line, the traceback on request only
         if _debugging():
             raise
-        show_error(
+        _show(
             f"this is a defect of lithify: {type(error).__name__}: {error}",
             None,
             "set LITHIFY_DEBUG=1 for the traceback, and report it together with the command and its files",
         )
         return BROKEN
+
+
+def _open_streams() -> None:
+    """Whoever starts a command may have closed its output: then it says nothing."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _unread() -> int:
+    """The exit code where whoever read the output has seen enough."""
+    _discard_output()
+    return 0
+
+
+def _discard_output() -> None:
+    """Forget what was not written yet: Python would try again when it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show(message: str, where: str | None, hint: str | None) -> None:
+    from lithify.cli.console import show_error
+
+    with contextlib.suppress(OSError):  # it cannot even be said
+        show_error(message, where, hint)
 
 
 def _usage_error() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,11 @@ def _write(array: Array, path: Path) -> str:
             return f"{path}: {describe(array)}"
         return _write_image(array, path)
     except OSError as error:
-        raise LithifyError(f"{path} cannot be written: {error.strerror or error}") from error
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                path.unlink()  # a part of a result is none
+        reason = error.strerror or f"is the disk full? ({error})"
+        raise LithifyError(f"{path} cannot be written: {reason}") from error
 
 
 def _write_image(array: Array, path: Path) -> str:

@@ -54,6 +54,8 @@ def find_module(path: str) -> Module:
     from lithify.program import load
 
     if not Path(path).is_file():
+        if Path(path).is_dir():
+            raise LithifyError(f"{path} is a directory", hint=_neighbours(Path(path)))
         raise LithifyError(f"there is no file {path}", hint=_neighbours(Path(path)))
     return load(path)
 
@@ -136,5 +138,5 @@ def _lift_file_hint(place: str) -> str:
 def _neighbours(path: Path) -> str | None:
     if not path.parent.is_dir():
         return f"there is no directory {path.parent} either"
-    found = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}"))
+    found = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}") if p.is_file())
     return f"{path.parent} has {', '.join(found[:8])}" if found else None

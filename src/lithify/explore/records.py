@@ -38,6 +38,11 @@ CREATE TABLE IF NOT EXISTS measurements (
     PRIMARY KEY (problem, device, build, candidate));
 """
 
+_VERSION = 0  # sqlite's user_version: of a layout that this code cannot read it will be another
+_RECORDED = "problem, device, family, data, derivation"
+_MEASURED = "problem, device, build, candidate, state, seconds, samples, detail, cost, date"
+_REPAIRED = "`lithify tune --fresh` measures the problem again; LITHIFY_RECORDS names another file"
+
 
 class Records:
     """The records of a file (the user's if none is given)."""
@@ -57,13 +62,13 @@ class Records:
         """The record of exactly this problem on this device: the user's, else the shipped one."""
         row = self._one("SELECT data, derivation FROM records WHERE problem = ? AND device = ?", problem, device)
         if row is not None:
-            return _record(*row)
+            return self._read(row)
         return next((r for r in self._shipped() if (r.problem, r.device) == (problem, device)), None)
 
     def of_family(self, family: str, device: str) -> list[Record]:
         """The records of a family of problems on a device; of equal problems the user's."""
         rows = self._all("SELECT data, derivation FROM records WHERE family = ? AND device = ?", family, device)
-        return _distinct([*(_record(*row) for row in rows), *self._shipped(family=family, device=device)])
+        return _distinct([*map(self._read, rows), *self._shipped(family=family, device=device)])
 
     def all(self) -> list[Record]:
         """Every record, the user's and the shipped ones, by device and problem."""
@@ -72,7 +77,7 @@ class Records:
     def own(self) -> list[Record]:
         """The user's records alone, by device and problem."""
         rows = self._all("SELECT data, derivation FROM records ORDER BY device, problem")
-        return [_record(*row) for row in rows]
+        return list(map(self._read, rows))
 
     def measurements(self, problem: str, device: str, build: str | None = None) -> list[Measured]:
         """What was measured by this build of the package, in order; by all builds if none is given."""
@@ -84,9 +89,7 @@ class Records:
             "ORDER BY rowid",
             *values,
         )
-        return [
-            Measured(c, s, seconds, tuple(json.loads(samples)), d, cost) for c, s, seconds, samples, d, cost in rows
-        ]
+        return [self._measured(*row) for row in rows]
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
@@ -99,7 +102,9 @@ class Records:
         samples = json.dumps([float(f"{s:.4g}") for s in measured.samples])
         values = (problem, device, build, measured.candidate, measured.state, measured.seconds, samples,
                   measured.detail, measured.cost, now())  # fmt: skip
-        self._write("INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [values])
+        self._write(
+            f"INSERT OR REPLACE INTO measurements ({_MEASURED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [values]
+        )
 
     def put(self, record: Record) -> None:
         """Keep a record; one of the same problem and device is replaced."""
@@ -137,7 +142,7 @@ class Records:
     def _put(self, records: Iterable[Record]) -> None:
         rows = [(r.problem, r.device, r.family, json.dumps({**asdict(r), "derivation": ""}, ensure_ascii=False),
                  zlib.compress(r.derivation.encode()) if r.derivation else None) for r in records]  # fmt: skip
-        self._write("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", rows)
+        self._write(f"INSERT OR REPLACE INTO records ({_RECORDED}) VALUES (?, ?, ?, ?, ?)", rows)
 
     # ---- the file ----------------------------------------------------------------------------------------------------
 
@@ -147,6 +152,25 @@ class Records:
         for record in shipped():
             if all(getattr(record, name) == value for name, value in wanted.items()):
                 yield record
+
+    def _read(self, row: tuple[str, bytes | None]) -> Record:
+        try:
+            return _record(*row)
+        except LithifyError as error:
+            error.hint = error.hint or _REPAIRED
+            raise error.located(f"in {self.path}") from None
+
+    def _measured(
+        self, candidate: str, state: str, seconds: float | None, samples: str, detail: str, cost: float
+    ) -> Measured:
+        try:
+            times = [float(each) for each in json.loads(samples)]
+            best = None if seconds is None else float(seconds)
+            return Measured(candidate, state, best, tuple(times), detail, float(cost))
+        except (TypeError, ValueError) as error:
+            raise LithifyError(
+                f"what is recorded of {candidate} is no measurement: {error}", where=f"in {self.path}", hint=_REPAIRED
+            ) from error
 
     def _one(self, query: str, *values: str) -> Any:
         return next(iter(self._all(query, *values)), None)
@@ -196,6 +220,13 @@ class Records:
             else:  # and there is no place beside it for what sqlite tells other processes
                 address = f"{path.absolute().as_uri()}?immutable=1"
                 found = sqlite3.connect(address, uri=True, timeout=_WAIT, check_same_thread=False)
+            later: int = found.execute("PRAGMA user_version").fetchone()[0]
+            if later > _VERSION:
+                found.close()
+                raise LithifyError(
+                    f"the tuning records in {path} were written by a later version of lithify",
+                    hint="LITHIFY_RECORDS names another file; `lithify records export` of that version writes them out",
+                )
             self._connections[key] = found
         return found
 
