@@ -136,6 +136,18 @@ def mul(a: Term, b: Term) -> Term:
     return op("mul", a, b)
 
 
+def power(base: Term, exponent: int) -> Term:
+    """base to a whole power, as a product; of 1 / base, where the exponent is negative."""
+    assert isinstance(base.type, Scalar)
+    one = const(1, base.type)
+    if exponent < 0:  # not 1 / (base * base): that is 0 where only the square is too large
+        return power(op("div", one, base), -exponent)
+    if exponent < 2:
+        return base if exponent else one
+    half = power(base, exponent // 2)
+    return mul(mul(half, half), base) if exponent % 2 else mul(half, half)
+
+
 def select(condition: Term, then: Term, otherwise: Term) -> Term:
     """`then` where the condition holds, else `otherwise`; on tuples by component."""
     if isinstance(then.type, Tuple):

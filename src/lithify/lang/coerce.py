@@ -14,7 +14,7 @@ from lithify.arith import as_expr
 from lithify.lang import build
 from lithify.lang.errors import LithifyError, TypeMismatch
 from lithify.lang.operators import OPERATORS, Operator, Typing
-from lithify.lang.positions import ARITHMETIC, Position, choose, combine, compare
+from lithify.lang.positions import ARITHMETIC, Position, choose, combine, compare, raised
 from lithify.lang.scalars import SCALARS, Scalar, bool_
 from lithify.lang.term import LAMBDA, Term, abstract, apply
 from lithify.lang.types import Array, Function, Index, Tuple, Type, shape_of
@@ -29,6 +29,7 @@ from lithify.lang.values import (
     TupleValue,
     Value,
     describe,
+    whole_power,
 )
 
 # ---- values to terms -------------------------------------------------------------------------------------------------
@@ -327,6 +328,9 @@ def operate(operator: Operator, *operands: Value, resolve: Resolve | None = None
     found = _of_indices(operator, operands, resolve)
     if found is not None:
         return found
+    power = _whole_power(operator, operands)
+    if power is not None:
+        return power
     if operator.typing is Typing.CONVERT and isinstance(operands[0], TupleValue):
         return _conversion(operator, operands[0])
     if operator.typing is Typing.DEFINED:
@@ -341,6 +345,19 @@ def operate(operator: Operator, *operands: Value, resolve: Resolve | None = None
     return build.op(operator, *[as_term(o, known) for o in operands])
 
 
+def _whole_power(operator: Operator, operands: tuple[Value, ...]) -> Term | None:
+    """A whole power of an integer or a complex number, which have no others."""
+    if operator.name != "pow":
+        return None
+    base, exponent = operands
+    if not isinstance(base, Term) or not isinstance(base.type, Scalar) or base.type.is_float or base.type is bool_:
+        return None
+    if not isinstance(exponent, Numeral) or not isinstance(exponent.value, int):
+        hint = "convert both: `f32 x ^ f32 y`" if base.type.is_integer else None
+        raise TypeMismatch(f"a power of {base.type} has a whole number as its exponent", hint=hint)
+    return whole_power(base, exponent.value)
+
+
 def is_index(value: Value) -> bool:
     """Is the value an index, by its type or computed from some?"""
     return isinstance(value, Position) or (isinstance(value, Term) and isinstance(value.type, Index))
@@ -352,7 +369,7 @@ def _of_indices(operator: Operator, operands: tuple[Value, ...], resolve: Resolv
         return None
     if operator.typing is Typing.CONVERT and isinstance(operands[0], Position):
         return operands[0].converted(operator)
-    arithmetic = operator.name in ARITHMETIC or operator.name == "neg"
+    arithmetic = operator.name in ARITHMETIC or operator.name in ("neg", "pow")
     if operator.typing is not Typing.COMPARE and not arithmetic:
         return None
     positions = [_position(o, resolve) for o in operands]
@@ -360,7 +377,7 @@ def _of_indices(operator: Operator, operands: tuple[Value, ...], resolve: Resolv
         return compare(operator, *positions)
     if operator.name == "neg":
         return combine("sub", Position.of(as_expr(0)), *positions)
-    return combine(operator.name, *positions)
+    return raised(*positions) if operator.name == "pow" else combine(operator.name, *positions)
 
 
 def _position(value: Value, resolve: Resolve | None = None) -> Position:

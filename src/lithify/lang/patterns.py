@@ -265,6 +265,19 @@ def _by_zero(attrs: Attrs, args: Args) -> Term | None:
     return args[0] if all(amount.constant == 0 for amount in amounts) else None
 
 
+def _small_power(attrs: Attrs, args: Args) -> Term | None:
+    """`x ^ 2` is x * x: a whole power is a product, where that is as good as the function."""
+    from lithify.lang.build import power
+
+    if attrs[0].name != "pow" or args[1].kind != "const" or not isinstance(args[0].type, Scalar):
+        return None
+    exponent = args[1].attrs[0].value
+    return power(args[0], int(exponent)) if exponent in _PRODUCTS else None
+
+
+_PRODUCTS = range(-4, 5)  # of more factors the roundings add up to more than the function's error
+
+
 def _index_of_indices(attrs: Attrs, args: Args) -> Term | None:
     """One formula of an index that is computed from computed ones, of those operands that it depends on, each once."""
     from lithify.lang.build import const as constant
@@ -320,7 +333,7 @@ _DECLARATIONS = (
     Pattern("bound", ("index", "type"), meaning="a bound variable (de Bruijn index)", typing=_attribute_type),
     Pattern("const", ("value", "type"), meaning="a scalar or index constant", typing=_attribute_type),
     Pattern("lambda", ("parameter",), meaning="a function; only an argument of patterns", typing=_lambda_type),
-    Pattern("op", ("operator",), meaning="a scalar operator applied", typing=_operator_type),
+    Pattern("op", ("operator",), meaning="a scalar operator applied", typing=_operator_type, simplify=_small_power),
     Pattern("tuple", (), meaning="a tuple of values", typing=_tuple_type),
     Pattern("proj", ("component",), meaning="a component of a tuple", typing=_projection_type, simplify=_project_tuple),
     Pattern("let", (), "s -> (s -> t) -> t", "let x = e in b: e is evaluated once, there"),

@@ -155,6 +155,17 @@ def combine(name: str, a: Position, b: Position) -> Position:
     return Position(expression, operands, low, high)
 
 
+def raised(base: Position, exponent: Position) -> Position:
+    """A power with a known exponent. Raises TypeMismatch for another."""
+    times = exponent.expression.constant
+    if times is None or not 0 <= times <= 8:
+        raise TypeMismatch(f"a power of an index has an exponent from 0 to 8, not {exponent.expression}", hint=_CONVERT)
+    result = Position.of(const(1))
+    for _ in range(times):
+        result = combine("mul", result, base)
+    return result
+
+
 Bounded = tuple[Expr, Expr, Expr]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lithify.arith import ArithError, Expr, as_expr, maximum, minimum
-from lithify.lang.build import const, convert, op
+from lithify.lang.build import const, convert, op, power
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.index_functions import IndexFunction
 from lithify.lang.operators import INTEGERS, NUMBERS, OPERATORS, Typing
@@ -89,6 +89,9 @@ class Numeral:
         if isinstance(type_, Index):
             return const(self.as_size(), type_)
         if isinstance(value, Arithmetic):
+            base, *rest = value.operands
+            if value.operator == "pow" and not type_.is_float and isinstance(rest[0].value, int):
+                return whole_power(base.as_term(type_), rest[0].value)
             return op(value.operator, *[operand.as_term(type_) for operand in value.operands])
         if isinstance(value, Choice):
             return op("select", value.condition, value.then.as_term(type_), value.otherwise.as_term(type_))
@@ -127,6 +130,16 @@ class Numeral:
         return str(value)
 
 
+def _size_power(base: Expr, exponent: Expr) -> Expr:
+    times = exponent.constant
+    if times is None or not 0 <= times <= _LARGEST_EXPONENT:
+        raise ArithError(f"the exponent {exponent} is no number from 0 to {_LARGEST_EXPONENT}")
+    result = as_expr(1)
+    for _ in range(times):
+        result *= base
+    return result
+
+
 _SIZE_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -134,6 +147,7 @@ _SIZE_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     "div": lambda a, b: a // b,
     "rem": lambda a, b: a % b,
     "neg": lambda a: -a,
+    "pow": _size_power,
     "min": minimum,
     "max": maximum,
 }
@@ -141,6 +155,21 @@ _SIZE_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
 NUMERAL_OPERATORS: Final = frozenset(
     name for name, operator in OPERATORS.items() if operator.typing is Typing.SAME and operator.kinds & NUMBERS
 )
+
+
+_LARGEST_EXPONENT: Final = 64
+
+
+def whole_power(base: Term, exponent: int) -> Term:
+    """A power of an integer or of a complex number, as a product. Raises TypeMismatch for an exponent that has none."""
+    assert isinstance(base.type, Scalar)
+    least = -_LARGEST_EXPONENT if base.type.is_complex else 0
+    if not least <= exponent <= _LARGEST_EXPONENT:
+        raise TypeMismatch(
+            f"a power of {base.type} has an exponent from {least} to {_LARGEST_EXPONENT}, not {exponent}",
+            hint=None if base.type.is_complex else f"convert it: `f32 x ^ {exponent}`",
+        )
+    return power(base, exponent)
 
 
 @dataclass(frozen=True, slots=True)

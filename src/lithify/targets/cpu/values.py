@@ -15,7 +15,6 @@ import numpy as np
 
 from lithify.arith import Expr, Loaded, Variable, const
 from lithify.kernel import ir
-from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bool_, i64
 from lithify.targets.cpu import operators
 from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
@@ -67,8 +66,6 @@ class ValueEmitter(IndexEmitter):
         if isinstance(value, ir.Choose):
             return self._choose(value)
         operands = [(self._value(v), v.scalar) for v in value.operands]
-        if _is_square(value):
-            return operators.apply(self, OPERATORS["mul"], [operands[0], operands[0]], value.scalar)
         return operators.apply(self, value.operator, operands, value.scalar)
 
     def _constant(self, constant: ir.Constant) -> Parts:
@@ -288,11 +285,3 @@ class ValueEmitter(IndexEmitter):
         self.declare(f"declare {result.type} {name}(<{w} x ptr>, {mask.type}, {result.type})")
         operands = f"<{w} x ptr> align {align} {addresses.text}, {mask.typed}, {result.type} zeroinitializer"
         return Value(self, kind, w, self.emit(f"call {result.type} {name}({operands})"))
-
-
-def _is_square(value: ir.Apply) -> bool:
-    """x ^ 2, which is x * x to the last bit, and many times as fast."""
-    if value.operator.name != "pow" or not value.scalar.is_float:
-        return False
-    power = value.operands[1]
-    return isinstance(power, ir.Constant) and power.value == 2
