@@ -52,7 +52,7 @@ def test_opencl(opencl_device: Any, scalar: Scalar, width: int) -> None:
 @pytest.mark.parametrize("numerics", [EXACT, STORED], ids=["exact", "stored"])
 @pytest.mark.parametrize("scalar", ALL_SCALARS, ids=str)
 def test_kernel_evaluator(scalar: Scalar, numerics: Numerics) -> None:
-    program, arguments = all_operators(scalar, 1)
+    program, arguments = all_operators(scalar, 16)
     names = [b.name for b in program.parameters]
     results = run(program, dict(zip(names, arguments, strict=True)), exact=numerics.exact)
     for (operator, _, result), got, wanted in zip(cases(scalar), results, expected(scalar, numerics), strict=True):

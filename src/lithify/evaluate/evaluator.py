@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from lithify.arith import Expr, Variable
+from lithify.arith import Expr
 from lithify.evaluate.contraction import Contraction, contraction, is_outer
 from lithify.evaluate.numerics import EXACT, STORED, Numerics
 from lithify.evaluate.patterns import PATTERN_VALUES
-from lithify.evaluate.sizes import Sizes, bind_sizes, internal, value_of
+from lithify.evaluate.sizes import Sizes, bind_sizes, internal, size_variables, value_of
 from lithify.evaluate.values import Value, concatenate, each, lift, lower, widen
 from lithify.lang.errors import EvaluationError
-from lithify.lang.index_functions import IndexFormula, IndexFunction, variables_of
 from lithify.lang.term import Term, dangling, subterms
-from lithify.lang.types import Array, Tuple, Type, sizes_in
+from lithify.lang.types import Array, Tuple, Type
 
 LARGEST_BATCH = 1 << 22  # elements; a map whose body would hold more at once runs in pieces
 
@@ -44,9 +43,9 @@ def evaluate(
     if missing:
         raise EvaluationError(f"no value is given for {', '.join(missing)}")
     bound = bind_sizes(types, given, sizes)
-    for variable in _variables(term) - bound.keys():
-        if sizes and variable.name in sizes:
-            bound[variable] = int(sizes[variable.name])
+    if sizes:
+        inner = size_variables(term) - bound.keys()
+        bound |= {variable: int(sizes[variable.name]) for variable in inner if variable.name in sizes}
     numerics = EXACT if exact else STORED
     values = {name: internal(given[name], type_, name, bound, numerics) for name, type_ in types.items()}
     with np.errstate(all="ignore"):
@@ -65,20 +64,6 @@ def _everything(term: Term) -> list[Term]:
                 if t.kind == "op" and t.attrs[0].definition is not None:
                     queue.append(t.attrs[0].definition)
     return list(found.values())
-
-
-def _variables(term: Term) -> set[Variable]:
-    """The size variables in the attributes and types of a term."""
-    found: set[Variable] = set()
-    for t in _everything(term):
-        for attribute in t.attrs:
-            if isinstance(attribute, Expr):
-                found |= attribute.variables()
-            elif isinstance(attribute, IndexFunction | IndexFormula):
-                found |= variables_of(attribute)
-        for size in sizes_in(t.type):
-            found |= size.variables()
-    return found
 
 
 class Frame:

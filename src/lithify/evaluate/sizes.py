@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from lithify.arith import Expr, Variable
 from lithify.evaluate.numerics import Numerics, convert
 from lithify.evaluate.values import Value
 from lithify.lang.errors import EvaluationError, UnboundSize
+from lithify.lang.index_functions import IndexFormula, IndexFunction, variables_of
 from lithify.lang.scalars import Scalar
-from lithify.lang.types import Array, Index, Tuple, Type
+from lithify.lang.term import Term
+from lithify.lang.types import Array, Index, Tuple, Type, sizes_in
 
 Sizes = dict[Variable, int]
 
@@ -66,6 +69,37 @@ def value_of(size: Expr, sizes: Sizes) -> int:
         if variable not in sizes:
             raise UnboundSize(f"size {variable.name} is not bound", hint=f"give it: sizes={{{variable.name!r}: value}}")
     return int(size.evaluate(sizes))
+
+
+def size_variables(term: Term) -> frozenset[Variable]:
+    """The size variables in the types and attributes of a term, the definitions of its operators included."""
+    stack = [term]
+    while stack:
+        t = stack[-1]
+        below = [*t.args]
+        if t.kind == "op" and t.attrs[0].definition is not None:
+            below.append(t.attrs[0].definition)
+        unknown = [b for b in below if b not in _of_terms]
+        if unknown:
+            stack += unknown
+        else:
+            stack.pop()
+            _of_terms[t] = _own_variables(t).union(*[_of_terms[b] for b in below])
+    return _of_terms[term]
+
+
+# Each step of a derivation asks again, of terms that share most of their parts.
+_of_terms: WeakKeyDictionary[Term, frozenset[Variable]] = WeakKeyDictionary()
+
+
+def _own_variables(t: Term) -> frozenset[Variable]:
+    found = [size.variables() for size in sizes_in(t.type)]
+    for attribute in t.attrs:
+        if isinstance(attribute, Expr):
+            found.append(attribute.variables())
+        elif isinstance(attribute, IndexFunction | IndexFormula):
+            found.append(variables_of(attribute))
+    return frozenset[Variable]().union(*found)
 
 
 def _variables(type_: Type) -> frozenset[Variable]:

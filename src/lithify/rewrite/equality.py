@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from lithify.arith import Expr, Variable, as_expr
 from lithify.evaluate import evaluate
+from lithify.evaluate.sizes import size_variables
 from lithify.lang.build import param
 from lithify.lang.errors import LithifyError
-from lithify.lang.index_functions import IndexFormula, IndexFunction, variables_of
 from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import BOUND, Term, rebuild, subterms
 from lithify.lang.types import Array, Function, Index, Tuple, Type, sizes_in
@@ -40,7 +41,7 @@ def difference(before: Term, after: Term, seed: int = 0, sizes: dict[str, int] |
             hint="give smaller arguments, of lengths like 16; `lithify check --values` shortens them by itself",
         )
     rng = np.random.default_rng(seed)
-    chosen = _small_sizes((before, after), rng)
+    chosen = _small_sizes(size_variables(before) | size_variables(after), rng)
     by_name = {v.name: n for v, n in chosen.items()} | (sizes or {})
     values: dict[str, Any] = {}
     for t in (before, after):
@@ -65,47 +66,33 @@ def _closed(term: Term) -> Term:
     return rebuild(term, leaf)
 
 
-def _work(term: Term) -> float:
-    memo: dict[int, float] = {}
+def _work(t: Term) -> float:
+    """About how many operations an evaluation takes."""
+    found = _works.get(t)
+    if found is None:
+        found = float(_elements(t.type)) if t.pattern.layout else 1.0
+        for a in t.args:
+            times = 1.0
+            if isinstance(a.type, Function) and t.kind in ("map", "reduce", "scan", "generate", "pipe"):
+                source = t.type if t.kind == "generate" else t.args[-1].type
+                times = float(source.size.constant or 1) if isinstance(source, Array) else 1.0
+            elif isinstance(a.type, Function) and t.kind == "iterate":
+                times = float(t.attrs[0].constant or 1)
+            found += times * _work(a)
+        _works[t] = found
+    return found
 
-    def go(t: Term) -> float:
-        found = memo.get(t.id)
-        if found is None:
-            found = float(_elements(t.type)) if t.pattern.layout else 1.0
-            for a in t.args:
-                times = 1.0
-                if isinstance(a.type, Function) and t.kind in ("map", "reduce", "scan", "generate", "pipe"):
-                    source = t.type if t.kind == "generate" else t.args[-1].type
-                    times = float(source.size.constant or 1) if isinstance(source, Array) else 1.0
-                elif isinstance(a.type, Function) and t.kind == "iterate":
-                    times = float(t.attrs[0].constant or 1)
-                found += times * go(a)
-            memo[t.id] = found
-        return found
 
-    return go(term)
+# Terms before and after a step, and those of the next step, share most of their parts.
+_works: WeakKeyDictionary[Term, float] = WeakKeyDictionary()
 
 
 def _elements(type_: Type) -> int:
     return math.prod(size.constant or 1 for size in sizes_in(type_)) if not isinstance(type_, Tuple) else 1
 
 
-def _small_sizes(terms: tuple[Term, ...], rng: np.random.Generator) -> Sizes:
-    found: set[Variable] = set()
-    for t in itertools.chain.from_iterable(map(subterms, terms)):
-        for size in sizes_in(t.type):
-            if size.constant is None:
-                found |= size.variables()
-        for attribute in t.attrs:
-            if isinstance(attribute, Expr) and attribute.constant is None:
-                found |= attribute.variables()
-            elif isinstance(attribute, IndexFunction | IndexFormula):
-                found |= variables_of(attribute)
-    chosen: Sizes = {}
-    for v in sorted(found, key=lambda v: v.name):
-        low = max(int(v.lo), 0)
-        chosen[v] = low + int(rng.integers(0, 6))
-    return chosen
+def _small_sizes(variables: Iterable[Variable], rng: np.random.Generator) -> Sizes:
+    return {v: max(int(v.lo), 0) + int(rng.integers(0, 6)) for v in sorted(variables, key=lambda v: v.name)}
 
 
 def random_value(type_: Type, rng: np.random.Generator, sizes: Sizes | None = None) -> Any:
