@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
+import lithify as lf
 from lithify.kernel import ir
 from lithify.kernel.show import show
 from lithify.kernel.translate import translate
@@ -233,7 +237,7 @@ def test_terms_that_do_not_say_how_they_run() -> None:
     rejected(scan(add, ZERO, x), "a scan has no level")
     rejected(map_(lambda r: r, matrix("m", 2, 3), SEQ), "array result is nowhere told how to be written")
     rejected(split(2, x), "array result is nowhere")
-    rejected(to(PRIVATE, copied(x, SEQ)), "array result is nowhere")
+    rejected(to(PRIVATE, copied(x, SEQ)), "the result is left in private memory")
     rejected(reduce_(add, ZERO, x, PAR), "cannot run at level par: its steps depend on each other.*split it")
     rejected(iterate(2, lambda y: map_(square, y, SEQ), x), "iterate over arrays")
     check(iterate(3, lambda s: add(s, s), param("a", f32)))
@@ -384,3 +388,30 @@ def test_plain_copies_are_loaded_before_the_tile_is_used_and_stored_after_it() -
     loop = next(s for s in statements(program.kernels[0].body) if isinstance(s, ir.Loop))
     stores = [s.buffer.memory.name for s in statements(loop.body) if isinstance(s, ir.Store)]
     assert stores == ["private", "reg", "local"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
+@pytest.mark.parametrize("memory", ["private", "thread", "reg"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f (xs : n.m.f32) = WHOLE map (map (λ x . x * 2)) xs END",
+        "f (xs : n.m.f32) = map (λ row . WHOLE map (λ x . x * 2) row END) xs",
+        "f (xs : n.m.f32) = reverse (WHOLE map (map (λ x . x * 2)) (reverse xs) END)",
+    ],
+)
+def test_results_that_are_left_in_a_kernels_memory(
+    text: str, memory: str, device: str, request: pytest.FixtureRequest
+) -> None:
+    """They are refused, and what the error says to write works."""
+    if device == "opencl":
+        request.getfixturevalue("opencl_device")
+    xs = np.arange(6, dtype=np.float32).reshape(2, 3)
+    left = text.replace("WHOLE", f"to[{memory}] (").replace("END", ")")
+    with pytest.raises(lf.Rejected, match=rf"the result is left in {memory} memory") as error:
+        lf.parse(left)["f"].on(device)(xs)
+    copy = re.fullmatch(r"copy it, (.*) \(to\[\w+\] \.\.\), or leave out to\[\w+\]", error.value.hint or "")
+    assert copy is not None
+    copied = text.replace("WHOLE", f"{copy[1]} (to[private] (").replace("END", "))")
+    for written in (copied, text.replace("WHOLE", "(").replace("END", ")")):
+        np.testing.assert_array_equal(lf.parse(written)["f"].on(device)(xs), xs * 2)

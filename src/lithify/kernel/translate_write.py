@@ -15,7 +15,7 @@ from lithify.kernel.walk import reads_buffer
 from lithify.lang.levels import INLINE
 from lithify.lang.reading import is_only_element
 from lithify.lang.term import Term, mentions
-from lithify.lang.types import Array, Tuple, Type
+from lithify.lang.types import Array, Tuple, Type, shape_of
 
 # ---- scalars and tuples --------------------------------------------------------------------------------------------
 
@@ -56,6 +56,12 @@ def evaluated(tr: Translator, value: Readable) -> Readable:
 
 def unwritten(tr: Translator, t: Term) -> Exception:
     """The error for an array result that no loop writes."""
+    if t.kind == "to":
+        memory, copy = t["memory"], "id"
+        for _ in shape_of(t.type)[0]:
+            copy = f"map[seq] {copy}" if copy == "id" else f"map[seq] ({copy})"
+        return tr.rejected(t, f"the result is left in {memory} memory, which ends with the kernel",
+                           f"copy it, {copy} (to[{memory}] ..), or leave out to[{memory}]")  # fmt: skip
     return tr.rejected(t, "an array result is nowhere told how to be written",
                        "write it with a map that has a level, for example a copy: map[seq] id (..)")  # fmt: skip
 
