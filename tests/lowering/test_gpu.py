@@ -14,7 +14,7 @@ from lithify.kernel.translate import translate
 from lithify.lang.module import Elaborated, read_file, read_text
 from lithify.lang.scalars import f32
 from lithify.lang.types import Type, array
-from lithify.lowering import Lowered, lower
+from lithify.lowering import Lowered, gpu_windows, lower
 from lithify.lowering import gpu as strategist
 from lithify.machine import H200_OPENCL
 from lithify.operators import path
@@ -32,6 +32,13 @@ STENCILS: list[tuple[str, str, tuple[tuple[int, ...], ...]]] = [
     ("image", "separable", ((17,), (33, 20))),
     ("stencil", "jacobi3D7", ((5, 17, 18),)),
     ("stencil", "poisson3D19", ((4, 9, 18),)),
+    ("image", "binomial", ((35, 44),)),
+    ("image", "gaussian", ((33, 40),)),
+    ("image", "unsharp", ((35, 24), ())),
+    ("image", "harris", ((27, 32), ())),
+    ("stencil", "jacobi2D5", ((33, 24),)),
+    ("stencil", "srad1", ((33, 44), ())),
+    ("stencil", "jacobi3D7", ((5, 17, 20),)),
 ]
 COPIES: list[tuple[str, tuple[int, ...]]] = [
     ("transpose2D", (70, 45)),
@@ -65,12 +72,12 @@ def _check(program: Elaborated, shapes: tuple[tuple[int, ...], ...], device: Any
     return lowered
 
 
-@pytest.mark.parametrize(("file", "name", "shapes"), STENCILS, ids=[name for _, name, _ in STENCILS])
+@pytest.mark.parametrize(("file", "name", "shapes"), STENCILS, ids=str)
 def test_stencils(
     opencl_device: Any, monkeypatch: pytest.MonkeyPatch, file: str, name: str, shapes: tuple[tuple[int, ...], ...]
 ) -> None:
     """Small grids count as large ones, so that each item gets several rows."""
-    monkeypatch.setattr(strategist, "ITEMS_TO_BE_BUSY", 64)
+    monkeypatch.setattr(gpu_windows, "ITEMS_TO_BE_BUSY", 16)
     lowered = _check(_program(file, name, shapes), shapes, opencl_device)
     assert any(step.startswith("split-join(") for step in lowered.derivation.names())
 

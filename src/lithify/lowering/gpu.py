@@ -9,12 +9,12 @@ of such rows, and of one group for what they leave.
 from __future__ import annotations
 
 from lithify.arith import Expr, minimum
-from lithify.lang.levels import HEAP, INLINE, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, contains, subterms
 from lithify.lang.types import Type, shape_of
-from lithify.lowering import gpu_copies, gpu_parts, gpu_rows, gpu_scans, stages
+from lithify.lowering import gpu_copies, gpu_parts, gpu_rows, gpu_scans, gpu_windows, stages
 from lithify.lowering.facts import (
     body_work,
     bytes_of,
@@ -36,7 +36,6 @@ from lithify.rules.fusion import zip_unread
 from lithify.rules.interchange import map_map_shared
 from lithify.rules.lowering import (
     copy_loop,
-    cut_borders,
     name_initial,
     one_group,
     one_item,
@@ -61,12 +60,7 @@ LAST_SUMS = GROUP_TEAM.last
 # A row is worth a warp from this length on.
 LONG_ROW = 64
 # Groups a multiprocessor that a reduction of everything is spread over.
-GROUPS_PER_CORE = 8
-# Rows of a stencil that an item computes, and operations of all of them: more would not stay in registers.
-MOST_ROWS = 8
-ROWS_WORK = 512
-# Items a multiprocessor that keep it busy.
-ITEMS_TO_BE_BUSY = 1_024
+GROUPS_PER_CORE = 32
 # Elements of a group's share where the length is not known.
 ANY_PIECE = 16_384
 # Elements of an array that an item keeps in registers; more are computed again where they are read.
@@ -96,15 +90,10 @@ class GpuStrategist(DeviceStrategist):
         again = None if nest else stages.recomputed(m, self.loops)
         if again is not None:
             return Choice((*path, *again[0]), again[1])
-        interior = self._interior(m, program, nest)
-        if interior is not None:
-            return Choice(path, interior)
+        windows = self._windows(m, program, nest)
+        if windows is not None:
+            return Choice(path, windows)
         names = {level.name for level in nest}
-        rows = self._rows_an_item(m, program) if names <= {"global"} else 1
-        if rows > 1:
-            tile = f"{m['name']}.tile"
-            inwards = at(loop_of(tile, "map"), map_map_shared) >> repeat(topdown(zip_unread))
-            return Choice(path, split_join(rows) >> inwards >> at(loop_of(tile, "map"), map_level(UNROLL)))
         if names & {"global", *_ONE_ITEM} or (nest and "group" not in names):
             return Choice(path, self._inside_an_item(m, nest))
         team = self._team(nest)
@@ -117,18 +106,14 @@ class GpuStrategist(DeviceStrategist):
             return Choice(path, map_level(ITEM))
         return Choice(path, self._among(m, team))
 
-    def _interior(self, m: Term, program: Term, nest: Nest) -> Strategy | None:
-        """The rows, or columns, of a stencil that meet no padding apart, where what its windows read is computed again:
-        at the borders, where both stages are clamped, neighbours have little in common."""
-        if len(nest) > 1 or not is_constant(m) or self.loops.borders(m) == (0, 0):
-            return None
-        again = [t for t in subterms(program) if t.kind == "map" and t["level"] == INLINE and is_flat(t) == bool(nest)]
-        ends = [self.loops.borders(t) for t in (m, *again)]
-        low, high = sum(low for low, _ in ends), sum(high for _, high in ends)
-        inner = length_of(m) - low - high
-        if not nest:
-            inner = inner // MOST_ROWS * MOST_ROWS
-        return cut_borders(low, inner) if again and inner > MOST_ROWS else None
+    def _windows(self, m: Term, program: Term, nest: Nest) -> Strategy | None:
+        """A step of a stencil: borders apart, several rows an item."""
+        apart = None
+        if len(nest) <= 1:
+            apart = gpu_windows.interior(m, program, self.loops, self.model, inside=bool(nest))
+        if apart is None and {level.name for level in nest} <= {"global"}:
+            return gpu_windows.rows(m, program, self.loops, self.model)
+        return apart
 
     def _team(self, nest: Nest) -> Team | None:
         """Who works on a row together below such maps; None outside of groups and where one item is alone."""
@@ -136,21 +121,6 @@ class GpuStrategist(DeviceStrategist):
         if "group" not in names or names & {"inline", *_ONE_ITEM}:
             return None
         return self._warps if "warp" in names else GROUP_TEAM
-
-    def _rows_an_item(self, m: Term, program: Term) -> int:
-        """How many rows of a nest over windows an item computes: what neighbouring rows both read is loaded once."""
-        inner = m.args[0].args[0]
-        whole = not {"block", "tile"} & set((m["name"] or "").split("."))
-        windows = contains(m.args[1], lambda t: t.kind == "slide")
-        if not (whole and windows and inner.kind == "map" and inner["level"] is None):
-            return 1
-        if not (is_flat(inner) and is_constant(m) and is_constant(inner)):
-            return 1
-        items = max(length_of(m) * length_of(inner), elements(program.type))
-        most = min(
-            MOST_ROWS, ROWS_WORK // body_work(inner), length_of(m), items // (self.model.cores * ITEMS_TO_BE_BUSY)
-        )
-        return 1 << max(0, most.bit_length() - 1)
 
     def _outermost(self, m: Term) -> Strategy:
         if (m["name"] or "").endswith(".rows"):
@@ -236,7 +206,7 @@ class GpuStrategist(DeviceStrategist):
     def _inside_an_item(self, m: Term, nest: Nest) -> Strategy:
         inner = _inner_dimension(nest)
         if inner is not None:
-            return map_level(inner)
+            return map_level(inner) if inner.dim else gpu_windows.columns(m, inner, self.loops, self.model)
         if is_flat(m) and all(level.name == "global" for level in nest) and self._is_vector(m):
             return map_level(VEC)
         return map_level(UNROLL if length_of(m) * body_work(m) <= self.unrolled_work else SEQ)
@@ -401,7 +371,7 @@ def _depth(m: Term) -> int:
     depth, t = 1, m.args[0].args[0]
     while t.kind == "map" or (t.pattern.layout and len(t.args) == 1):
         if t.kind == "map":
-            if t["level"] is not None and (t["level"] == UNROLL or not is_lazy(t.args[0])):
+            if gpu_windows.is_line(t) or (t["level"] is not None and not is_lazy(t.args[0])):
                 break
             depth += 1
             t = t.args[0].args[0]

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lithify.lang.levels import LOCAL, UNROLL, Level, Memory
+from lithify.lang.levels import LOCAL, SEQ, UNROLL, Level, Memory
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Type
-from lithify.lowering.facts import element_of
+from lithify.lowering.facts import element_of, is_elementwise
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import is_scalar
+from lithify.lowering.needs import Path, is_scalar
 from lithify.lowering.work import count, length_of
 from lithify.machine import DeviceModel
-from lithify.rewrite import Strategy, at, first
+from lithify.rewrite import Strategy, at, first, id_, seq
 from lithify.rewrite.traversal import loop_of
-from lithify.rules.algorithmic import split_join, split_join_zip
+from lithify.rules.algorithmic import flatten, let_inline, let_introduction, split_join, split_join_zip
 from lithify.rules.lowering import to_memory
+from lithify.rules.memory import hoist_let_expanded
 from lithify.rules.parallel import map_level
 from lithify.rules.tiles import copy_shared
 
@@ -43,9 +44,9 @@ class Team:
 
 
 GROUP_TEAM = Team(Level("item", 0), 256)
-# Rows up to these lengths go to one item each, where they make rows and where they make single values. (Shorter ones
-# share lines of memory anyway.)
-LONGEST, LONGEST_READ, SHORTEST = 64, 224, 4
+# Rows up to these lengths go to one item each: where they make rows element by element, rows one after another, and
+# single values. (Shorter ones share lines of memory anyway.)
+LONGEST, LONGEST_SCANNED, LONGEST_READ, SHORTEST = 64, 128, 224, 4
 # Items of a group: as many as their rows leave room for, within these numbers.
 _MOST_ITEMS, _LEAST_ITEMS = 128, 32
 _ROOM = 24 << 10
@@ -64,12 +65,13 @@ def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     result = _row(element_of(m))
     if not places or None in lengths or not (result or is_scalar(element_of(m))):
         return None
-    longest = LONGEST if result else LONGEST_READ
+    in_order = result is not None and not _ends_elementwise(m)
+    longest = LONGEST_READ if result is None else LONGEST_SCANNED if in_order else LONGEST
     if not all(SHORTEST <= n <= longest for n in (*filter(None, lengths), *([result] if result else []))):
         return None
     if any(t.kind not in _ONCE for x in rows for t in subterms(x)) or not _walks_along_rows(m, loops):
         return None
-    both = sum(_bytes(element_of(rows[k])) for k in places) + (_bytes(element_of(m)) if result else 0)
+    both = sum(_bytes(element_of(rows[k])) for k in places) + (_bytes(element_of(m)) if in_order else 0)
     items = _MOST_ITEMS
     while items > _LEAST_ITEMS and items * both > _ROOM:
         items //= 2
@@ -82,14 +84,47 @@ def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
         copy = copy_shared(UNROLL, _ITEM, items, 1)
         return copy >> to_memory(memory) if before else to_memory(memory) >> copy
 
-    tile: Strategy = map_level(_ITEM)
+    tile: Strategy = id_
     for k, n in zip(places, lengths, strict=True):
         tile = tile >> at((1, k) if xs.kind == "zip" else (1,), moved(n, True))
-    if result:
-        tile = tile >> moved(result, False)
+    if result and not in_order:
+        tile = tile >> _values_first(m, len(places), items)
+    elif result:
+        tile = map_level(_ITEM) >> tile >> moved(result, False)
+    else:
+        tile = map_level(_ITEM) >> tile
     split = first(split_join_zip(items), split_join(items))
     name = m["name"]
     return split >> at(loop_of(f"{name}.block", "map"), map_level(_GROUP)) >> at(loop_of(f"{name}.tile", "map"), tile)
+
+
+def _ends_elementwise(m: Term) -> bool:
+    """Is an iteration's row made elementwise in the end, of values that the iteration names?"""
+    body = m.args[0].args[0]
+    named = 0
+    while body.kind == "let":
+        named += is_scalar(body.args[0].type)
+        body = body.args[1].args[0]
+    return named > 0 and body.kind == "map" and body["level"] is None and is_elementwise(body)
+
+
+def _values_first(m: Term, copies: int, items: int) -> Strategy:
+    """The values that rows name, an item a row, in local memory; then all elements of all rows, an item each.
+
+    The copies of the rows get names, because several loops read them.
+    """
+    strategy: Strategy = seq(*[at((*(1, 0) * k,), let_introduction("to")) for k in range(copies)])
+    here: Path = (1, 0) * copies
+    body = m.args[0].args[0]
+    while body.kind == "let":
+        if is_scalar(body.args[0].type):
+            values = at((*here, 0, 0), map_level(_ITEM))
+            strategy, here = strategy >> at(here, hoist_let_expanded(LOCAL)) >> values, (*here, 1, 0)
+        else:
+            strategy = strategy >> at((*here, 0, 0), let_inline)
+        body = body.args[1].args[0]
+    rounds = split_join(items) >> at((0,), map_level(SEQ) >> at((0, 0), map_level(_ITEM)))
+    return strategy >> at(here, flatten >> at((0,), rounds))
 
 
 def _row(type_: Type) -> int | None:

@@ -20,7 +20,7 @@ from lithify.lang.reading import has_work
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains
 from lithify.lowering.gemm.operands import computed_where_read, fills_up, inside
-from lithify.lowering.gemm.problem import Product, lies_across, product_in
+from lithify.lowering.gemm.problem import Product, lies_across, part_length, product_in
 from lithify.lowering.gemm.register import NARROW, interchange, results_apart
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, id_, repeat, seq, topdown, try_
@@ -59,7 +59,13 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
     if number("splitK") > 1:
         for loop in product.loops.batch:  # of one iteration: a batch of products is not split
             derivation.apply(at(loop, single_row))
-        derivation.apply(_in_parts(product, number("splitK")))
+        part = part_length(product.sizes["k"], number("splitK"), number("kPerBlock"))
+        if part * number("splitK") != product.sizes["k"]:
+            derivation.apply(_filled(product.loops.k, part * number("splitK"), product.loops.n, product.loops.m))
+            filled = product_in(derivation.term)
+            assert filled is not None, "a sum that is filled up is a product, too"
+            product = filled
+        derivation.apply(_in_parts(product, part))
         found = product_in(derivation.term)
         assert found is not None, "the partial sums are a product, too"
         product = found
@@ -153,15 +159,15 @@ def _staged(
         derivation.apply(at(loop_of(f"{k}.block", "pipe"), at((1, 0, place, 0), copied)))
 
 
-def _in_parts(product: Product, count: int) -> Strategy:
-    """The product as a sum of `count` products of parts of its operands; work on the results is done on the sums."""
+def _in_parts(product: Product, part: int) -> Strategy:
+    """The product as a sum of products of parts of its operands; work on the results is done on the sums."""
     m, n, k = product.loops.m, product.loops.n, product.loops.k
     here = loop_of(k, "reduce")
     in_parts = split_sum_swapped if product.swapped else split_sum
     return seq(
         results_apart(m, n),
         at(here, reduce_map_fission),
-        at(m, in_parts(product.sizes["k"] // count)),
+        at(m, in_parts(part)),
         repeat(topdown(let_out)),
         at(here, reduce_map_fusion),
     )

@@ -8,7 +8,7 @@ from itertools import product
 from math import ceil, prod
 
 from lithify.lang.scalars import SCALARS, Scalar
-from lithify.lowering.gemm.problem import lies_across
+from lithify.lowering.gemm.problem import lies_across, part_length
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
 from lithify.machine import DeviceModel
 
@@ -16,7 +16,7 @@ from lithify.machine import DeviceModel
 _OTHER_REGISTERS = 24
 _DEPTHS = (4, 8, 16, 32)  # of a step
 _OF_THE_PEAK = 0.72  # of multiply-adds, that the best tile reaches
-_MANY_ROUNDS = 4  # of groups on a core: then the last one, which is not full, does not matter
+_MANY_ROUNDS = 6  # of groups on a core: then they end apart, and the last one, which is not full, takes half as long
 _BUSY_EPILOGUE = 129  # registers that an item of the largest tile of f32 needs with one
 _MOST_ITEMS = 256  # NVIDIA's OpenCL refuses larger groups
 _LONGEST_STEP = 1_024  # multiply-adds of an item in a step, all written out
@@ -124,22 +124,21 @@ def _registers(p: Parameters, machine: _Machine, items: int) -> int:
 
 
 def _against_copies(p: Parameters, machine: _Machine, items: int) -> str | None:
-    k, local = p.number("kPerBlock"), 0
-    if machine.sizes["k"] % p.number("splitK"):
-        return f"splitK={p['splitK']} does not divide k={machine.sizes['k']}"
-    if not machine.fills_up and (machine.sizes["k"] % k or p.number("splitK") > 1):
+    k, split, local = p.number("kPerBlock"), p.number("splitK"), 0
+    part = part_length(machine.sizes["k"], split, k)
+    if part * (split - 1) >= machine.sizes["k"]:
+        return f"splitK={split}: steps of {k} leave a part of the sums (k={machine.sizes['k']}) empty"
+    if part * split != machine.sizes["k"] and machine.held != {side: machine.scalars[side] for side in "ab"}:
+        return f"splitK={split} does not divide k={machine.sizes['k']}, and what is computed is not filled up"
+    if not machine.fills_up and (machine.sizes["k"] % k or split > 1):
         return f"kPerBlock={k}, splitK={p['splitK']}: the sum cannot be filled up or cut into sums"
-    if p.number("splitK") > 1 and machine.sizes["g"] > 1:
+    if split > 1 and machine.sizes["g"] > 1:
         return "a batch of products is not split along k, too"
     for side, dim in (("A", "m"), ("B", "n")):
         block, vector = p.number(f"{dim}PerBlock"), p.number(f"vector{side}")
         row, pitch = (k if machine.across[side.lower()] else block), machine.contiguous(side.lower())
-        if (
-            p.number("splitK") > 1
-            and machine.across[side.lower()]
-            and machine.sizes["k"] // p.number("splitK") % vector
-        ):
-            return f"vector{side}={vector} does not divide a part of the sums (splitK={p['splitK']})"
+        if split > 1 and machine.across[side.lower()] and part % vector:
+            return f"vector{side}={vector} does not divide a part of the sums (splitK={split})"
         if row % vector or pitch % vector:
             return f"vector{side}={vector} does not divide the rows of {side} ({pitch}) and of its tile ({row})"
         if block * k % (items * vector):
@@ -156,7 +155,7 @@ class _Tile:
     """A block of a group, the tile of an item, items along a row of a wave, the depth of a step; and how fast.
 
     `rate` is the share of the best tile's speed on a busy H200 (f32), where copies are by vectors and where they are
-    element by element; `wave` what 32 items reach alone on a multiprocessor.
+    element by element, or ask whether there is an element; `wave` what 32 items reach alone on a multiprocessor.
     """
 
     block: tuple[int, int]
@@ -193,15 +192,17 @@ def _time(machine: _Machine, tile: _Tile, parameters: Parameters) -> float:
     model, sizes, split = machine.model, machine.sizes, parameters.number("splitK")
     blocks = [-(-sizes[dim] // size) for dim, size in zip("mn", tile.block, strict=True)]
     rounds = sizes["g"] * split * prod(blocks) / model.cores
-    rounds = rounds if rounds > _MANY_ROUNDS else ceil(rounds)
-    by_vectors = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1
+    rounds = (rounds + ceil(rounds)) / 2 if rounds > _MANY_ROUNDS else ceil(rounds)
+    part = part_length(sizes["k"], split, parameters.number("kPerBlock"))
+    by_vectors = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1 and part * split == sizes["k"]
     items = prod(tile.block) // prod(tile.thread)
     resident = min(rounds, model.registers.per_core // (_registers(parameters, machine, items) * items))
     rate = min(tile.rate[0 if by_vectors else 1], tile.wave * resident * items / model.warp_width)
     if machine.epilogue and items * _BUSY_EPILOGUE > model.registers.per_core // 2:
         rate *= 0.8  # what it reads takes registers, too, and half as many groups fit
     a_core = _OF_THE_PEAK * model.arithmetic_peak("f32").rate / 2 / model.cores
-    seconds = rounds * prod(tile.block) * (sizes["k"] / split) / (rate * a_core)
+    step = parameters.number("kPerBlock")
+    seconds = rounds * prod(tile.block) * (-(-part // step) * step) / (rate * a_core)
     if split > 1:
         written = sizes["m"] * sizes["n"] * machine.scalars["acc"].bytes
         seconds += 2 * model.launch_seconds + (2 * split + 1) * written / model.bandwidth().rate

@@ -189,6 +189,12 @@ def problem_of(product: Product, stored: Product, *, plain: bool, fills_up: bool
     return Problem("gemm", line_of(scalars, (a, not b), sizes, apart), sizes, scalars)
 
 
+def part_length(k: int, count: int, step: int) -> int:
+    """The length of `count` parts of a sum: equal ones where it divides, else whole steps, of which the last are
+    missing."""
+    return k // count if k % count == 0 else -(-k // (count * step)) * step
+
+
 def lies_across(problem: Problem) -> dict[str, bool]:
     """By operand: is it contiguous along k?"""
     return {"a": "-transA false" in problem.line, "b": "-transB true" in problem.line}

@@ -25,6 +25,7 @@ from lithify.kernel.ir import (
 from lithify.lang.errors import LithifyError
 from lithify.lang.levels import PAR
 from lithify.targets.cdialect.atomics import atomic_lines
+from lithify.targets.cdialect.blocks import readable_block
 from lithify.targets.cdialect.declarations import Declarations, Parameters
 from lithify.targets.cdialect.dialect import Dialect, computed
 from lithify.targets.cdialect.lanes import LaneSplitter, Leaf
@@ -58,8 +59,9 @@ class KernelPrinter:
         self.kernel = replace(kernel, body=body, scratch=(*kernel.scratch, *splitter.scratch))
         for buffer in parameters.buffers:
             known = max(buffer.alignment, alignment)
-            place = Place(self.names.fresh(buffer.name), buffer, known, stored=buffer.role != "scalar")
-            self.values.places[buffer] = place
+            block = readable_block(kernel, buffer, known, buffer in parameters.written, dialect)
+            name = self.names.fresh(buffer.name)
+            self.values.places[buffer] = Place(name, buffer, known, stored=buffer.role != "scalar", block=block)
         self.size_types = {v: self.values.indices.declare(v, self.names.fresh(v.name)) for v in parameters.sizes}
         self._declarations = Declarations(self.kernel, self.values, self.names, self.line)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lithify.arith import Expr, Variable
 from lithify.kernel.ir import Constant, Guard, Load, Store
 from lithify.lang.scalars import bool_
+from lithify.targets.cdialect.blocks import Part, parts_of
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.lane_lines import Vector
 from lithify.targets.cdialect.names import Names
@@ -143,6 +144,8 @@ class VectorPrinter(VectorValues):
             text = storage.vector_load.fill((), **names)
         elif self._aligned(place, position):
             text = Text(self._lvalue(place, start, "const "), UNARY)
+        elif (blocks := self._blocks(place, position)) is not None:
+            text = blocks
         else:
             text = Text(self.forms.load.format(**names))
         if backwards:
@@ -172,7 +175,11 @@ class VectorPrinter(VectorValues):
         plain = Vector(Text(""), load.scalar, True, mask)
         if load.guard:
             return plain._replace(text=self._lanes_over(self._fill(load), load))
-        elements = [self._element(load, {self.lane: lane}) for lane in range(self.width)]
+        place, elements, lane = self.values.places[load.buffer], list[str](), 0
+        for part in self._parts(place, load.buffer.position(load.index)):
+            alone = part.first is None or part.lanes == 1
+            elements.append(self._element(load, {self.lane: lane}) if alone else self._part(place, part))
+            lane += part.lanes
         return plain._replace(text=self.lines.of_lanes(self.lines.type_of(plain), elements))
 
     def _fill(self, load: Load) -> Vector:
@@ -207,6 +214,29 @@ class VectorPrinter(VectorValues):
             else:
                 return None
         return self.values.indices.conditions(tuple(ends))
+
+    # ---- aligned vectors --------------------------------------------------------------------------------------
+
+    def _blocks(self, place: Place, position: Expr) -> Text | None:
+        """A contiguous vector of the parts of two aligned ones; None where it is not known how it lies."""
+        parts = self._parts(place, position)
+        if any(part.first is None for part in parts):
+            return None
+        type_ = self.dialect.types[computed(place.buffer.scalar)]
+        return Text(f"({type_}{self.width})({', '.join(self._part(place, part) for part in parts)})", UNARY)
+
+    def _parts(self, place: Place, position: Expr) -> list[Part]:
+        """The elements of all lanes, those together that lie in one aligned vector which may be read whole."""
+        positions = [position.substitute({self.lane: lane}) for lane in range(self.width)]
+        if place.block % self.width:
+            return [Part(each, None, 1) for each in positions]
+        return parts_of(positions, self.width)
+
+    def _part(self, place: Place, part: Part) -> str:
+        """Components of an aligned vector."""
+        assert part.first is not None
+        whole = self._lvalue(place, self.values.indices.text(part.start), "const ")
+        return f"({whole}).s{self.forms.components[part.first : part.first + part.lanes]}"
 
     # ---- places in memory -------------------------------------------------------------------------------------
 
