@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
-from lithify.arith import Expr, Variable, const, var
+from lithify.arith import Expr, Variable, as_variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of, reads_of, statements
 from lithify.lang.levels import Level
@@ -266,6 +266,10 @@ class _Placement:
         if self.items <= known:
             return None
         others = self._by_another_item(old)
+        for a, b in zip(others, new.index, strict=True):
+            known |= {v for v, other in self.others.items() if _agrees(v, other, b, a)}
+        if self.items <= known:
+            return None
         if any(_differs(a - b) for a, b in zip(others, new.index, strict=True)):
             return None
         # In a copy to rows of any length the element's number says more than the row and the column do.
@@ -330,6 +334,19 @@ def _differs(difference: Expr) -> bool:
     for _, coefficient in difference.terms:
         common = gcd(common, coefficient)
     return common > 1 and difference.offset % common != 0
+
+
+def _agrees(own: Variable, other: Expr, form: Expr, others: Expr) -> bool:
+    """Do two work-items have the same index where they touch the same element, one of `form`, one of `others`?
+
+    So it is where everything else in the forms differs by multiples of more than what the indices can make up for:
+    lane + 32 i and lane' + 32 j.
+    """
+    factor, its = form.coefficient(own), others.coefficient(as_variable(other))
+    if not factor or factor != its or own.lo != 0:
+        return False
+    step = (form - factor * own.expr - (others - factor * other)).alignment
+    return step == 0 or abs(factor) * own.hi < step
 
 
 def _decoded(form: Expr) -> set[Variable]:
