@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lithify.arith import as_variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.evaluator import run
 from lithify.kernel.passes import PIPELINE, pipeline_for
-from lithify.kernel.passes.barriers import insert_barriers
+from lithify.kernel.passes.barriers import _agrees, insert_barriers
 from lithify.kernel.passes.formulas import formulas
 from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.reuse import reuse_memory
@@ -162,6 +163,19 @@ def test_items_that_keep_to_their_elements_need_no_barrier() -> None:
         GROUP,
     )
     assert count(check(through), ir.Barrier) == 0
+
+
+def test_items_agree_where_the_rest_differs_by_more_than_they_reach() -> None:
+    own, other, i, j = var("lane", const(32)), var("lane", const(32)), var("i", const(9)), var("i", const(9))
+    lane = as_variable(own)
+    assert _agrees(lane, other, own + 32 * i, other + 32 * j)
+    assert _agrees(lane, other, own + 32 * i + 64, other + 32 * j)
+    assert _agrees(lane, other, own + i, other + i)
+    assert not _agrees(lane, other, own + 31 * i, other + 31 * j)
+    assert not _agrees(lane, other, own + 32 * i + 1, other + 32 * j)
+    assert not _agrees(lane, other, 2 * own + 32 * i, 2 * other + 32 * j)
+    assert not _agrees(lane, other, own + i, other + j)
+    assert not _agrees(lane, other, own + own // 8, other + other // 8)
 
 
 def test_an_if_that_diverges_is_split_around_a_barrier() -> None:

@@ -14,8 +14,7 @@ from lithify.kernel.translate import translate
 from lithify.lang.module import Elaborated, read_file, read_text
 from lithify.lang.scalars import f32
 from lithify.lang.types import Type, array
-from lithify.lowering import Lowered, gpu_windows, lower
-from lithify.lowering import gpu as strategist
+from lithify.lowering import Lowered, gpu_grid, gpu_windows, lower
 from lithify.machine import H200_OPENCL
 from lithify.operators import path
 from lithify.targets.opencl import OpenCLTarget
@@ -122,5 +121,5 @@ normed = λ a . map (λ row . let s = reduce (+) 0 row in map (λ x . x / s) row
 def test_nests(
     opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str, shapes: tuple[tuple[int, ...], ...]
 ) -> None:
-    monkeypatch.setattr(strategist, "WORTH_VECTORS", 2)
+    monkeypatch.setattr(gpu_grid, "WORTH_VECTORS", 2)
     _check(_OWN[name].elaborate([array(*shape, f32) for shape in shapes]), shapes, opencl_device)

@@ -10,12 +10,14 @@ import pytest
 import lithify as lf
 from lithify.arith import size
 from lithify.evaluate import evaluate
+from lithify.kernel import ir
 from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
+from lithify.kernel.walk import statements
 from lithify.lang.module import Definition, read_file, read_text
 from lithify.lang.scalars import f32
 from lithify.lang.types import array
-from lithify.lowering import Lowered, gpu, gpu_parts, gpu_scans, lower
+from lithify.lowering import Lowered, gpu_grid, gpu_parts, gpu_scans, lower
 from lithify.machine import H200_OPENCL, DeviceModel
 from lithify.operators import path
 from lithify.targets.opencl import OpenCLTarget
@@ -27,7 +29,7 @@ largest = λ rows . map (λ row . reduce max (-inf) row) rows
 columns = λ rows . map (λ column . reduce (+) 0 column) (transpose rows)
 prefixes = λ rows . map (λ row . scan (+) 0 row) rows
 """)
-_ROWS = ((3, 1100), (2, 2048), (9, 200), (16, 64), (17, 100), (130, 12), (129, 13), (256, 16), (140, 48))
+_ROWS = ((3, 1100), (2, 2048), (9, 200), (16, 64), (17, 100), (130, 12), (129, 13), (256, 16), (140, 48), (70, 128))
 _PROGRAMS = ("sums", "norms", "largest", "variance", "softmax", "layernorm", "gemv", "prefixes")
 
 
@@ -84,8 +86,8 @@ def test_rows_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name
     for constant, value in (("_LEAST", 1), ("_LEAST_OF_GROUP", 256), ("_LEAST_OF_ITEM", 8)):
         monkeypatch.setattr(gpu_parts, constant, value)
     monkeypatch.setattr(gpu_scans, "_BLOCK", 1)
-    monkeypatch.setattr(gpu, "PIECE", 1024)
-    monkeypatch.setattr(gpu, "LONG_PIECES", 1024)
+    monkeypatch.setattr(gpu_grid, "PIECE", 1024)
+    monkeypatch.setattr(gpu_grid, "LONG_PIECES", 1024)
     lowered = _check(name, shape[::-1] if name in ("columns", "gemvT") else shape, opencl_device)
     named = lowered.derivation.names().count("hoist-let-expanded(heap)")
     assert named == {"variance": 1, "softmax": 2, "layernorm": 3}.get(name, 0)
@@ -96,6 +98,30 @@ def test_rows_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name
 @pytest.mark.parametrize("name", [p for p in _PROGRAMS if p != "prefixes"])
 def test_rows_of_any_length(opencl_device: Any, name: str, shape: tuple[int, int]) -> None:
     _check(name, shape, opencl_device, symbolic=lf.sizes("n m"))
+
+
+@pytest.mark.parametrize("least", [65, 257])
+def test_items_whose_elements_lie_apart_do_not_wait_between_rounds(least: int) -> None:
+    """Rounds of a warp over a row of unknown length, which the heap is written in."""
+    program = _definition("softmax").elaborate([array(lf.size("n"), size("m", least), f32)])
+    kernels = translate(lower(program.term, H200_OPENCL).term, program.parameters, device=H200_OPENCL).kernels
+    barriers = [s for kernel in kernels for s in statements(kernel.body) if isinstance(s, ir.Barrier)]
+    assert barriers
+    assert not any("heap" in barrier.memory for barrier in barriers)
+
+
+def test_values_of_short_rows_are_computed_first_and_rows_by_all_items() -> None:
+    program = _definition("softmax").elaborate([array(4096, 64, f32)])
+    lowered = lower(program.term, H200_OPENCL)
+    assert lowered.derivation.names().count("hoist-let-expanded(local)") == 2
+    assert "flatten" in lowered.derivation.names()
+    (kernel,) = translate(lowered.term, program.parameters, device=H200_OPENCL).kernels
+    assert sorted(elements.constant for b in kernel.scratch if b.memory.name == "local" for elements in b.shape) == [
+        64,
+        64,
+        64,
+        65,
+    ]
 
 
 @pytest.mark.parametrize("length", [16, 100])
@@ -116,6 +142,6 @@ def test_long_rows_of_any_length_in_parts(
     opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name: str, length: int
 ) -> None:
     monkeypatch.setattr(gpu_parts, "_LEAST_OPEN", 4096)
-    monkeypatch.setattr(gpu, "LONG_PIECES", 4096)
+    monkeypatch.setattr(gpu_grid, "LONG_PIECES", 4096)
     lowered = _check(name, (3, length), opencl_device, symbolic=(lf.size("n"), size("m", 4096)))
     assert any(step.startswith("hoist-expanded") for step in lowered.derivation.names())

@@ -11,29 +11,23 @@ from __future__ import annotations
 from lithify.arith import Expr, minimum
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
-from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, contains, subterms
-from lithify.lang.types import Type, shape_of
-from lithify.lowering import gpu_copies, gpu_parts, gpu_rows, gpu_scans, gpu_windows, stages
+from lithify.lang.term import Term, subterms
+from lithify.lang.types import Type
+from lithify.lowering import gpu_copies, gpu_grid, gpu_parts, gpu_rows, gpu_scans, gpu_windows, stages
 from lithify.lowering.facts import (
     body_work,
     bytes_of,
     element_of,
     has_lanes,
     has_start,
-    is_elementwise,
     is_flat,
-    lanes_of,
 )
 from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
-from lithify.lowering.needs import Need, Nest, has_loops, is_lazy, is_scalar
+from lithify.lowering.needs import Need, Nest, has_loops, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import count, elements, is_bounded, is_constant, length_of, size_of
-from lithify.rewrite import Strategy, at, id_, repeat, topdown
-from lithify.rewrite.traversal import loop_of
-from lithify.rules.algorithmic import flatten, split_join, split_range
-from lithify.rules.fusion import zip_unread
-from lithify.rules.interchange import map_map_shared
+from lithify.rewrite import Strategy, at
+from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
     copy_loop,
     name_initial,
@@ -41,7 +35,7 @@ from lithify.rules.lowering import (
     one_item,
     to_memory,
 )
-from lithify.rules.memory import materialise, stage
+from lithify.rules.memory import materialise
 from lithify.rules.parallel import map_level
 from lithify.rules.reduction import partial_reduce, reduce_columns, reduce_stride
 from lithify.rules.stencil import reduce_window_rows
@@ -53,8 +47,6 @@ ITEMS = GROUP_TEAM.items
 # Shorter rows go to a warp each; warps of a group.
 GROUP_ROW = 2_048
 WARPS = 8
-# So many vectors keep a GPU busy.
-WORTH_VECTORS = 1_024
 # So many elements, and no more, are reduced by one item.
 LAST_SUMS = GROUP_TEAM.last
 # A row is worth a warp from this length on.
@@ -65,12 +57,6 @@ GROUPS_PER_CORE = 32
 ANY_PIECE = 16_384
 # Elements of an array that an item keeps in registers; more are computed again where they are read.
 MOST_KEPT = 16
-# Elements of a row that a group computes, of rows of so many.
-PIECE, LONG_PIECES = 4_096, 32_768
-# Groups along any but the first dimension.
-MOST_ACROSS = 65_535
-# Elements that an item loads before it computes.
-AHEAD = 4
 # What stands below a map of one of these is done by one item.
 _ONE_ITEM = frozenset({"item", "lane", "private"})
 
@@ -134,65 +120,12 @@ class GpuStrategist(DeviceStrategist):
         row = self._longest_row(m)
         if row is not None:
             return self._by_row(m, row)
-        if not is_flat(m):
-            if _computes_first(m):
-                return map_level(Level("global", 0))
-            flat = self._flattened(m)
-            if flat is not None:
-                return flat
-            shared = self._pieces_of_rows(m)
-            if shared is not None:
-                return shared
-            depth = _depth(m)
-            return flatten if depth > 3 and _is_nest(m) else map_level(Level("global", min(2, depth - 1)))
-        n, lanes = length_of(m), lanes_of(self.model, m, access=True)
-        walk = self.loops.walk(m)
-        by_vectors = is_constant(m) and lanes > 1 and n >= WORTH_VECTORS * lanes
-        if by_vectors and walk is not None and walk.vectorises and walk.invariant == 0:
-            if n % lanes:
-                return split_range(n // lanes * lanes)
-            return split_join(lanes) >> at((0,), map_level(Level("global", 0)) >> at((0, 0), map_level(VEC)))
-        return map_level(Level("global", 0))
+        return gpu_grid.spread(m, self.model, self.loops, self._fused_in_group)
 
-    def _pieces_of_rows(self, m: Term) -> Strategy | None:
-        """Groups for pieces of long rows, whose items go along them: what all elements of a row read is read once."""
-        inner = m.args[0].args[0]
-        if inner.kind != "map" or inner["level"] is not None or not is_elementwise(inner) or contains(m, _is_uneven):
-            return None
-        walk = self.loops.walk(inner)
-        if walk is None or walk.contiguous <= walk.strided or size_of(inner).lo < LONG_PIECES:
-            return None
-        if has_work(inner.args[1]):
-            fused = self.fused(inner, (0, 0), (GROUP,))
-            return None if fused is None else at(fused.path, fused.strategy)
-        few = is_constant(m) and length_of(m) <= MOST_ACROSS
-        rows, pieces = (Level("group", dim) for dim in ((1, 0) if few else (0, 1)))
-        in_pieces = split_join(PIECE, "piece", "part")
-        scalars = isinstance(element_of(inner.args[1]), Scalar)
-        whole = size_of(inner) // PIECE * PIECE
-        if whole == size_of(inner):
-            row = in_pieces >> at((0,), map_level(pieces)) >> (_loaded_ahead(inner["name"]) if scalars else id_)
-        else:  # whole pieces ask for no element's number
-            rest = loop_of(f"{inner['name']}.rest.piece", "map")
-            ahead = _loaded_ahead(f"{inner['name']}.first") if scalars else id_
-            row = split_range(whole) >> at((0,), in_pieces >> at((0,), map_level(pieces)) >> ahead)
-            row = row >> at((1,), in_pieces >> at(rest, map_level(pieces)))
-        return map_level(rows) >> at((0, 0), row)
-
-    def _flattened(self, m: Term) -> Strategy | None:
-        """A nest whose innermost loop walks along whole rows of everything, as one loop of vectors."""
-        depth, row = 1, m
-        while _is_nest(row):
-            depth, row = depth + 1, row.args[0].args[0]
-        walk, lanes = self.loops.walk(row), lanes_of(self.model, m, access=True)
-        if not is_elementwise(row) or depth == 1 or walk is None or not walk.vectorises or not is_constant(m):
-            return None
-        if lanes == 1 or length_of(row) % lanes or elements(m.type) < WORTH_VECTORS * lanes or contains(m, _is_uneven):
-            return None
-        one = split_join(lanes) >> at((0,), map_level(Level("global", 0)) >> at((0, 0), map_level(VEC)))
-        for _ in range(depth - 1):
-            one = flatten >> at((0,), one)
-        return one
+    def _fused_in_group(self, inner: Term) -> Strategy | None:
+        """What makes one loop of the loop in a group's function and the one that it reads."""
+        fused = self.fused(inner, (), (GROUP,))
+        return None if fused is None else at(fused.path, fused.strategy)
 
     def _among(self, m: Term, team: Team) -> Strategy:
         """The elements of a row, one an item, as many rounds as it takes; rows of a row one after another."""
@@ -204,7 +137,7 @@ class GpuStrategist(DeviceStrategist):
         return map_level(team.level) if length_of(m) <= team.items else split_join(team.items)
 
     def _inside_an_item(self, m: Term, nest: Nest) -> Strategy:
-        inner = _inner_dimension(nest)
+        inner = gpu_grid.next_dimension(nest)
         if inner is not None:
             return map_level(inner) if inner.dim else gpu_windows.columns(m, inner, self.loops, self.model)
         if is_flat(m) and all(level.name == "global" for level in nest) and self._is_vector(m):
@@ -305,7 +238,7 @@ class GpuStrategist(DeviceStrategist):
             if in_squares is not None:
                 return Choice(path, in_squares)
             return Choice(path, gpu_copies.in_grid(program, path, self.model))
-        inner = _inner_dimension(nest)
+        inner = gpu_grid.next_dimension(nest)
         if inner is not None:
             return Choice(path, copy_loop(inner))
         team = self._team(nest)
@@ -326,59 +259,3 @@ class GpuStrategist(DeviceStrategist):
         if not nest:
             return HEAP
         return LOCAL if "group" in names and not names & {"item", "lane"} else PRIVATE
-
-
-def _loaded_ahead(name: str) -> Strategy:
-    """Rounds of a group over a piece, in which each item loads several elements before it computes the first."""
-    rounds = split_join(AHEAD * ITEMS, "round", "share") >> at((0,), map_level(SEQ))
-    load = at(loop_of(f"{name}.part.share.item", "map"), map_level(ITEM))
-    own = at(loop_of(f"{name}.part.share.load", "map"), stage(PRIVATE, (UNROLL,)) >> map_level(UNROLL))
-    inwards = at(loop_of(f"{name}.part.share.load", "map"), map_map_shared) >> repeat(topdown(zip_unread))
-    share = split_join(ITEMS, "load", "item") >> inwards
-    return at(loop_of(f"{name}.part", "map"), rounds >> at(loop_of(f"{name}.part.share", "map"), share >> own >> load))
-
-
-def _inner_dimension(nest: Nest) -> Level | None:
-    """The next dimension of the grid, directly below maps over outer ones."""
-    last = nest[-1] if nest else None
-    if isinstance(last, Level) and all(level.name == "global" for level in nest) and last.dim:
-        return Level("global", last.dim - 1)
-    return None
-
-
-def _is_uneven(t: Term) -> bool:
-    return t.kind in ("pad", "slide", "gather")
-
-
-def _computes_first(m: Term) -> bool:
-    """Does each iteration compute values by loops, which its own loop then reads?"""
-    body = m.args[0].args[0]
-    while body.kind == "let":
-        if has_loops(body.args[0]):
-            return True
-        body = body.args[1].args[0]
-    return False
-
-
-def _is_nest(m: Term) -> bool:
-    """Does each iteration do nothing but another loop, whose rows are all as long?"""
-    inner = m.args[0].args[0]
-    return inner.kind == "map" and inner["level"] is None and is_constant(inner)
-
-
-def _depth(m: Term) -> int:
-    """How many maps write, one directly in the other."""
-    depth, t = 1, m.args[0].args[0]
-    while t.kind == "map" or (t.pattern.layout and len(t.args) == 1):
-        if t.kind == "map":
-            if gpu_windows.is_line(t) or (t["level"] is not None and not is_lazy(t.args[0])):
-                break
-            depth += 1
-            t = t.args[0].args[0]
-        else:
-            t = t.args[0]
-    return depth if depth > 1 else _dimensions(m.type)
-
-
-def _dimensions(type_: Type) -> int:
-    return len(shape_of(type_)[0])

@@ -54,18 +54,26 @@ def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
         return None
     body = m.args[0].args[0]
     if body.kind == "let" and _goes_on(m, body):
-        value = body.args[0]
-        if is_scalar(value.type):
-            has_parts = _cut(m, _sum_in(value, (0, 0, 0)), model, loops, _GROUPS) is not None
-            return hoist_let_expanded(HEAP) if has_parts or _is_apart(m, value, model) else None
-        return at((0, 0), let_inline) if is_lazy(value) and _sum_in(body.args[1].args[0], ()) else None
+        return _named_apart(m, body, model, loops)
     scan = _scan_in(m, model)
     if scan is not None:
         return _scan_in_parts(m, scan, model)
     found = _cut(m, _sum_in(body, (0, 0)), model, loops, _ROOM) if is_flat(m) else None
-    if found is None:
-        return None
-    path, part, along = found
+    return None if found is None else _sum_in_parts(m, *found)
+
+
+def _named_apart(m: Term, let: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
+    """A value that the loop names, by a loop of its own: where its sum has parts, or few rows need it. What is named
+    of rows with a sum to cut, and only computed, is no value but the rows again."""
+    value = let.args[0]
+    if is_scalar(value.type):
+        has_parts = _cut(m, _sum_in(value, (0, 0, 0)), model, loops, _GROUPS) is not None
+        return hoist_let_expanded(HEAP) if has_parts or _is_apart(m, value, model) else None
+    return at((0, 0), let_inline) if is_lazy(value) and _sum_in(let.args[1].args[0], ()) else None
+
+
+def _sum_in_parts(m: Term, path: Path, part: Strategy, along: bool) -> Strategy:
+    """The sums of all parts first: by a group each where they run along memory, else with parts as the outer loop."""
     name = m["name"]
     cut = at(path, part) >> hoist_expanded(HEAP)
     staged = loop_of(f"{name}.staged", "map")

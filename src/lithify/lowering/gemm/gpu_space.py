@@ -169,6 +169,7 @@ class _Tile:
 _TILES = (
     _Tile((128, 128), (8, 8), 16, 8, (1.0, 0.76), 0.25),
     _Tile((128, 128), (16, 8), 16, 8, (0.98, 0.99), 0.25),
+    _Tile((64, 128), (8, 8), 8, 16, (0.985, 0.7), 0.25),
     _Tile((64, 128), (8, 8), 8, 8, (0.985, 0.79), 0.25),
     _Tile((64, 64), (8, 8), 8, 8, (0.955, 0.75), 0.25),
     _Tile((32, 64), (4, 8), 8, 16, (0.8, 0.65), 0.11),
@@ -193,15 +194,16 @@ def _time(machine: _Machine, tile: _Tile, parameters: Parameters) -> float:
     blocks = [-(-sizes[dim] // size) for dim, size in zip("mn", tile.block, strict=True)]
     rounds = sizes["g"] * split * prod(blocks) / model.cores
     rounds = (rounds + ceil(rounds)) / 2 if rounds > _MANY_ROUNDS else ceil(rounds)
-    part = part_length(sizes["k"], split, parameters.number("kPerBlock"))
-    by_vectors = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1 and part * split == sizes["k"]
+    step = parameters.number("kPerBlock")
+    part = part_length(sizes["k"], split, step)
+    whole = part * split == sizes["k"] and part % step == 0
+    by_vectors = min(parameters.number("vectorA"), parameters.number("vectorB")) > 1 and whole
     items = prod(tile.block) // prod(tile.thread)
     resident = min(rounds, model.registers.per_core // (_registers(parameters, machine, items) * items))
     rate = min(tile.rate[0 if by_vectors else 1], tile.wave * resident * items / model.warp_width)
     if machine.epilogue and items * _BUSY_EPILOGUE > model.registers.per_core // 2:
         rate *= 0.8  # what it reads takes registers, too, and half as many groups fit
     a_core = _OF_THE_PEAK * model.arithmetic_peak("f32").rate / 2 / model.cores
-    step = parameters.number("kPerBlock")
     seconds = rounds * prod(tile.block) * (-(-part // step) * step) / (rate * a_core)
     if split > 1:
         written = sizes["m"] * sizes["n"] * machine.scalars["acc"].bytes
@@ -225,7 +227,7 @@ def _with_copies(machine: _Machine, tile: _Tile, split: int) -> Parameters | Non
                 "vectorA": a,
                 "vectorB": b,
                 "paddingA": 4 if machine.across["a"] else 0,
-                "paddingB": 4 if machine.across["b"] else 0,
+                "paddingB": 4 if machine.across["b"] and not machine.across["a"] else 0,
                 "stages": 2,
                 "splitK": split,
             }
