@@ -165,3 +165,30 @@ def test_the_norm_of_many_narrow_numbers(dtype: Any, n: int) -> None:
     found = lf.library("blas")["nrm2F32"](x)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.linalg.norm(x.astype(np.float64)), rtol=1e-6)
+
+
+NARROW = [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("n", [1, 2, 1_001, 100_003])
+def test_the_norm_is_right_wherever_the_type_holds_it(dtype: Any, n: int, pocl_device: object) -> None:
+    """Of many numbers, of the largest that have such a norm, and of the least; infinite only beyond the largest."""
+    rng = np.random.default_rng(n)
+    info = ml_dtypes.finfo(dtype)
+    largest, least = float(info.max), float(info.smallest_subnormal)
+    for size in (1.0, least, 8 * least, largest / np.sqrt(n) / 1.5):
+        x = (rng.uniform(-1, 1, n) * size).astype(dtype)
+        exact = np.linalg.norm(x.astype(np.float64))
+        if exact > largest:
+            continue
+        for device in ("cpu", "c", "opencl:0"):
+            found = lf.library("blas")["nrm2"].on(device)(x)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(float(found), exact, rtol=float(info.eps), atol=least, err_msg=device)
+
+
+def test_a_norm_beyond_f16_is_infinite() -> None:
+    x = np.full(4, 60000, np.float16)
+    assert np.isinf(lf.library("blas")["nrm2"](x))
+    np.testing.assert_allclose(lf.library("blas")["nrm2F32"](x), 120000, rtol=1e-3)

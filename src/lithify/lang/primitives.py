@@ -16,9 +16,10 @@ from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction, canonical_variable, index_function, reverse, stride
 from lithify.lang.levels import Memory
+from lithify.lang.operators import convert_to
 from lithify.lang.patterns import PATTERNS, Pattern
 from lithify.lang.positions import Position
-from lithify.lang.scalars import Scalar
+from lithify.lang.scalars import Scalar, accumulator_of
 from lithify.lang.term import Term, make
 from lithify.lang.types import Array, Function, Index, Tuple, shape_of
 from lithify.lang.values import (
@@ -315,6 +316,27 @@ def array_literal(items: Iterable[Value]) -> Value:
     return build.array_literal(*[as_term(v, typed) for v in values])
 
 
+def _scalar_of(value: Value, what: str) -> Scalar:
+    """The scalar type of a number, or of an array's numbers."""
+    type_ = shape_of(as_term(value).type)[1]
+    if not isinstance(type_, Scalar):
+        raise TypeMismatch(f"{what} takes a number or an array of numbers, {describe(value)} given")
+    return type_
+
+
+def _wide(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    scalar = _scalar_of(arguments[0], "wide")
+    return coerce.operate(convert_to(accumulator_of(scalar)), as_term(arguments[0]))
+
+
+def _like(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
+    model, value = arguments
+    scalar = _scalar_of(model, "like")
+    if isinstance(value, Term) and value.type is scalar:
+        return value
+    return coerce.operate(convert_to(scalar), value)
+
+
 def _reduction_of_parts(resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
     size, f, initial, xs = arguments
     parts = build.split(as_size(size, resolve, "partialReduce"), as_array(xs, "partialReduce"))
@@ -364,6 +386,8 @@ _OWN = (
     Primitive("swz", 2, PATTERNS["swz"].meaning, _swz),
     Primitive("partialReduce", 4, "reduce parts of n elements: map (reduce f z) . split n", _reduction_of_parts),
     Primitive("untile", 1, "rows of tiles of a matrix, put back together", _untile),
+    Primitive("wide", 1, "a number in the type of sums: f32 for floats of 8 and 16 bits, i32 for such integers", _wide),
+    Primitive("like", 2, "the second argument in the type of the first, or of its numbers", _like),
     Primitive("id", 1, "the argument", lambda _r, a, _k: a[0]),
     Primitive("fst", 1, "the first component", lambda _r, a, _k: projection(a[0], 0)),
     Primitive("snd", 1, "the second component", lambda _r, a, _k: projection(a[0], 1)),
