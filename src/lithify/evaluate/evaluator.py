@@ -38,7 +38,8 @@ def evaluate(
     does not fit its type. Scalar operators are total.
     """
     given = dict(inputs or {})
-    types = {t.attrs[0]: t.attrs[1] for t in _everything(term) if t.kind == "param"}
+    nodes = _everything(term)
+    types = {t.attrs[0]: t.attrs[1] for t in nodes if t.kind == "param"}
     missing = sorted(types.keys() - given.keys())
     if missing:
         raise EvaluationError(f"no value is given for {', '.join(missing)}")
@@ -49,7 +50,7 @@ def evaluate(
     numerics = EXACT if exact else STORED
     values = {name: internal(given[name], type_, name, bound, numerics) for name, type_ in types.items()}
     with np.errstate(all="ignore"):
-        result = Evaluator(term, values, bound, numerics).run(term)
+        result = Evaluator(_shared(nodes), values, bound, numerics).run(term)
     return each(lambda leaf: np.array(leaf) if leaf.ndim else leaf[()], result)
 
 
@@ -86,13 +87,16 @@ class Frame:
 
 
 class Evaluator:
-    """One evaluation of one term; the functions of `patterns` call back into it."""
+    """One evaluation of one term; the functions of `patterns` call back into it.
 
-    def __init__(self, term: Term, inputs: dict[str, Value], sizes: Sizes, numerics: Numerics) -> None:
+    `shared` are the ids of the terms whose values are kept, for each value of their variables.
+    """
+
+    def __init__(self, shared: set[int], inputs: dict[str, Value], sizes: Sizes, numerics: Numerics) -> None:
         self.inputs = inputs
         self.sizes = sizes
         self.numerics = numerics
-        self.shared = _shared(term)
+        self.shared = shared
         self.footprints: dict[int, int] = {}
         self.path: list[str] = []
 
@@ -231,11 +235,11 @@ def _product(batch: tuple[int, ...]) -> int:
     return total
 
 
-def _shared(term: Term) -> set[int]:
-    """The terms that occur more than once: they are evaluated once for each value of their variables."""
+def _shared(nodes: list[Term]) -> set[int]:
+    """The ids of the terms that occur more than once."""
     seen: set[int] = set()
     shared: set[int] = set()
-    for t in _everything(term):
+    for t in nodes:
         for a in t.args:
             if a.args:
                 (shared if a.id in seen else seen).add(a.id)
