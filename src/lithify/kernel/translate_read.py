@@ -163,7 +163,7 @@ def rows(t: Term, at: Callable[[Expr, Expr], Readable], below: ArrayValue) -> Ar
     return view(t, lambda i: ArrayValue(row, lambda j: at(i, j), below.work), below)
 
 
-def read_at(tr: Translator, value: Readable, index: Expr) -> Readable:
+def read_at(value: Readable, index: Expr) -> Readable:
     """An element of an array."""
     assert isinstance(value, ArrayValue)
     return value.at(index)

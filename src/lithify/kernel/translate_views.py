@@ -27,13 +27,13 @@ def _join(tr: Translator, t: Term, env: Environment) -> Readable:
     size = xs.type.element.size
     if size.constant == 0:
         return view(t, lambda i: i)
-    return view(t, lambda i: read_at(tr, xs.at(i // size), i % size), xs)
+    return view(t, lambda i: read_at(xs.at(i // size), i % size), xs)
 
 
 @reads("transpose")
 def _transpose(tr: Translator, t: Term, env: Environment) -> Readable:
     xs = array(tr, t.args[0], env)
-    return rows(t, lambda i, j: read_at(tr, xs.at(j), i), xs)
+    return rows(t, lambda i, j: read_at(xs.at(j), i), xs)
 
 
 @reads("take")
@@ -169,7 +169,7 @@ def _gather(tr: Translator, t: Term, env: Environment) -> Readable:
 def _swz(tr: Translator, t: Term, env: Environment) -> Readable:
     check_swizzle(tr, t)
     xs = array(tr, t.args[0], env)
-    return rows(t, lambda i, j: read_at(tr, xs.at(i), swizzled(t, i, j)), xs)
+    return rows(t, lambda i, j: read_at(xs.at(i), swizzled(t, i, j)), xs)
 
 
 def check_swizzle(tr: Translator, t: Term) -> None:

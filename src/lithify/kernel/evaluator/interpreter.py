@@ -232,13 +232,13 @@ class Interpreter(Accesses):
                 storage.allocate(self.numerics, threads, base)
             self.flight = InFlight(base, threads)
             self.block(loop.body, inner)
-            self.landed(inner)
+            self.landed()
         self.flight = outer
         self.end_of_interval(active.depth + 1)
 
     # ---- synchronisation ----
 
-    def landed(self, active: Active) -> None:
+    def landed(self) -> None:
         """All asynchronous copies must have been waited for when their threads end."""
         if self.checks and self.flight.copies:
             copy = self.flight.copies[0]

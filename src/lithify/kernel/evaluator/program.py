@@ -193,7 +193,7 @@ class _Launch:
         values: dict[Variable, Number] = dict(self.sizes)
         active = Active(values, (np.zeros(1, np.int64),), 1)
         self.interpreter.block(self.kernel.body, active)
-        self.interpreter.landed(active)
+        self.interpreter.landed()
 
     def _run_groups(self) -> None:
         interpreter = self.interpreter
@@ -212,7 +212,7 @@ class _Launch:
             interpreter.passed = np.zeros(len(chosen) * -(-items // self.warp), np.int64)
             active = self._executors(chosen, start, items)
             interpreter.block(self.kernel.body, active)
-            interpreter.landed(active)
+            interpreter.landed()
             interpreter.end_of_interval(2)
         interpreter.end_of_interval(1)
 
