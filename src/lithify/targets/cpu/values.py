@@ -15,6 +15,7 @@ import numpy as np
 
 from lithify.arith import Expr, Loaded, Variable, const
 from lithify.kernel import ir
+from lithify.kernel.walk import accesses
 from lithify.lang.scalars import Scalar, bool_, i64
 from lithify.targets.cpu import operators
 from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
@@ -29,6 +30,11 @@ class Access:
     buffer: ir.Buffer
     index: Expr
     stride: int | None
+
+
+def _lasts(load: ir.Load) -> bool:
+    """Whether a load rests on inputs alone: its index and conditions may be read from memory, too."""
+    return all(buffer.role == "input" for buffer, _ in accesses(load))
 
 
 class ValueEmitter(IndexEmitter):
@@ -62,7 +68,7 @@ class ValueEmitter(IndexEmitter):
         if isinstance(value, ir.IndexValue):
             return convert((self.index(value.index),), i64, value.scalar, self)
         if isinstance(value, ir.Load):
-            return self._load_once(value) if value.buffer.role == "input" else self._load(value)
+            return self._load_once(value) if _lasts(value) else self._load(value)
         if isinstance(value, ir.Choose):
             return self._choose(value)
         operands = [(self._value(v), v.scalar) for v in value.operands]
