@@ -43,7 +43,7 @@ types (xs : n.f32) = map (λ x . x + true) (join (split 2 xs))
         ("both", "n.f32 -> m.f32 -> f32   (fits where n = m)"),
         ("product", "n.m.f32 -> k.j.f32 -> n.j.f32   (fits where m = k)"),
         ("third", "n.f32 -> f32   (fits where 2 < n)"),
-        ("element", "n.f32 -> idx[m] -> f32   (fits where n = m)"),
+        ("element", "n.f32 -> idx[m] -> f32   (fits where m - 1 < n)"),
         ("order", "n.f32 -> n.f32   (fits where 2 divides n)"),
         ("taken", "n.f32 -> 4.f32   (fits where 4 <= n)"),
         ("free", "n.f32 -> f32"),

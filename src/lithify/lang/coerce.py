@@ -161,7 +161,10 @@ def as_function(value: Value, what: str) -> FunctionValue:
         return value
     if isinstance(value, Term) and isinstance(value.type, Function):
         return function_of_term(value)
-    raise TypeMismatch(f"{what} takes a function, {describe(value)} given")
+    hint = None
+    if isinstance(value, Numeral) and isinstance(value.value, int | float) and value.value < 0:
+        hint = f"({value}) is a number; as a function it is (λ x . x - {-value.value})"
+    raise TypeMismatch(f"{what} takes a function, {describe(value)} given", hint=hint)
 
 
 def function_of_term(f: Term) -> FunctionValue:

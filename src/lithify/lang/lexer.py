@@ -12,6 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from lithify.lang.elsewhere import SYMBOLS, written_here
 from lithify.lang.errors import ParseError
 from lithify.lang.syntax import Source, Span
 
@@ -121,6 +122,10 @@ class _Lexer:
         if glued and character == "[" and self.tokens[-1].text in ATTRIBUTED:
             self.attributes()
             return
+        for symbol in SYMBOLS:
+            if self.text.startswith(symbol, self.offset):
+                where = str(self.span(self.offset, self.offset + len(symbol)))
+                raise ParseError(f"`{symbol}` is no symbol of the language", where=where, hint=written_here(symbol))
         for kind, pattern in ((NUMBER, _NUMBER), (STRING, _STRING), (LABEL, _LABEL), (SYMBOL, _SYMBOL)):
             match = pattern.match(self.text, self.offset)
             if match:
@@ -131,7 +136,8 @@ class _Lexer:
         match = _NAME.match(self.text, self.offset)
         if match is None:
             where = str(self.span(self.offset, self.offset + 1))
-            raise ParseError(f"{_shown(character)} is not a character of the language", where=where)
+            message = f"{_shown(character)} is not a character of the language"
+            raise ParseError(message, where=where, hint=written_here(character))
         self.add(NAME, match.end(), glued, self.line_start and not self.brackets and self.starts_declaration(match))
 
     def closes_binder(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from lithify.arith import Expr, proves, proves_divisible, proves_equal
 from lithify.lang.assumptions import OpenCondition, never_at_most, never_divides, never_equal
 from lithify.lang.errors import TypeMismatch
+from lithify.lang.scalars import Scalar
 from lithify.lang.types import Array, Function, Index, Tuple, Type
 
 _TOKENS = re.compile(r"\s*(->|\{[^}]*\}|[A-Za-z_0-9]+|[().,\[\]])")
@@ -275,7 +276,9 @@ def _match(node: _Node, type_: Type, bindings: Bindings, conditions: list[str] |
         return clash or _match(node.result, type_.result, bindings, conditions)
     if isinstance(node, _Index):
         if not isinstance(type_, Index):
-            return f"an index expected, {type_} given"
+            integer = isinstance(type_, Scalar) and type_.is_integer
+            remedy = ": as a parameter's type write (i : idx[n]), or (ids : m.idx[n])" if integer else ""
+            return f"an index expected, {type_} given{remedy}"
         return _match_size(node.size, type_.size, bindings, type_, conditions)
     if not isinstance(type_, Tuple) or len(type_.items) != len(node.items):
         return f"a tuple of {len(node.items)} expected, {type_} given"

@@ -11,6 +11,7 @@ from typing import Final
 
 from lithify.arith import ArithError, Expr, as_expr, maximum, minimum
 from lithify.lang.build import const, convert, op, power
+from lithify.lang.elsewhere import written_here
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch
 from lithify.lang.index_functions import IndexFunction
 from lithify.lang.operators import INTEGERS, NUMBERS, OPERATORS, Typing
@@ -32,7 +33,8 @@ class FreeName:
 
     def unknown(self) -> ParseError:
         """The error of using the name as a value."""
-        return ParseError(f"unknown name `{self.name}`", where=str(self.span), hint=meant(self.name, self.known))
+        hint = written_here(self.name) or meant(self.name, self.known)
+        return ParseError(f"unknown name `{self.name}`", where=str(self.span), hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
