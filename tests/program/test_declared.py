@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 import lithify as lf
+from lithify.lang import build
+from lithify.lang.algebra import absorbing_element, inverse_of
+from lithify.lang.digest import digest
 from lithify.lang.errors import TypeMismatch
+from lithify.lang.scalars import bool_, i32
+from lithify.lang.term import subterms
+from lithify.rewrite.unaffected import ignores
 
 RIGHT = [
     "operator plus (λ a b . a + b) associative commutative neutral 0",
@@ -16,6 +22,10 @@ RIGHT = [
     "operator left (λ a b . a) associative idempotent",
     "operator mean (λ a b . (a + b) * 0.5) commutative idempotent",
     "operator minus (λ a b . a - b)",
+    "operator plus (λ a b . a + b) associative commutative neutral 0 inverse (-)",
+    "operator minus (λ a b . a - b) inverse (λ a b . b + a)",
+    "operator larger (λ a b . max a b) associative absorbing inf neutral (-inf)",
+    "operator between (λ a b . max 0 (min 1 (min a b))) associative commutative absorbing 0",
 ]
 WRONG = [
     (
@@ -28,6 +38,15 @@ WRONG = [
     ("operator mean (λ a b . (a + b) * 0.5) associative", "not associative"),
     ("operator larger (λ a b . max a b) associative neutral 0", "not neutral"),
     ("operator left (λ a b . a) commutative", "not commutative"),
+    ("operator plus (λ a b . a + b) absorbing 0", r"not absorbing .*: z \* a == z does not hold for a = "),
+    ("operator left (λ a b . a) absorbing 0", r"not absorbing .*: a \* z == z"),
+    (
+        "operator plus (λ a b . a + b) inverse (+)",
+        r"not undone by its inverse: inverse \(a \* b\) b == a .* a = .*b = ",
+    ),
+    ("operator times (λ a b . a * b) inverse (/)", "not undone by its inverse"),
+    ("operator plus (λ a b . a + b) inverse (λ a b . a > b)", "the function gives bool, f32 expected"),
+    ("operator plus (λ a b . a + b) absorbing (0, 0)", r"the absorbing element of plus has type \(i32, i32\)"),
 ]
 
 
@@ -74,6 +93,51 @@ def test_the_operators_that_the_package_ships() -> None:
             assert module["amax"].types("9.f32")
 
 
+LAWS = """
+operator either (λ a b . a || b) associative commutative neutral false
+operator both (λ a b . a && b) associative commutative neutral true absorbing false
+operator add2 (λ a b . a + b) associative commutative neutral 0
+operator sub2 (λ a b . a - b) inverse add2
+operator sub3 (λ a b . a - b)
+anyPair (xs : n.bool) (ys : n.bool) = reduce (λ acc (x, y) . either acc (both x y)) false (zip xs ys)
+without (xs : n.i32) = reduce sub2 100 xs
+unknown (xs : n.i32) = reduce sub3 100 xs
+"""
+
+
+def test_absorbing_elements_and_inverses_are_used_as_those_of_built_in_operators() -> None:
+    """`pad-reduce` fills arrays up with what a combining function ignores: false && y is false, a - 0 is a."""
+    module = lf.parse(LAWS)
+    function = module["anyPair"].term("7.bool", "7.bool").args[0]
+    element = build.param("y", bool_)
+    assert ignores(function, build.tuple_(build.const(False, bool_), element))
+    assert not ignores(function, build.tuple_(build.const(True, bool_), element))
+    (both,) = [t.attrs[0] for t in subterms(function) if t.kind == "op" and t.attrs[0].name == "both"]
+    assert absorbing_element(both, bool_) is build.const(False, bool_)
+    without, unknown = (module[name].term("7.i32").args[0] for name in ("without", "unknown"))
+    zero = build.const(0, i32)
+    assert ignores(without, zero)
+    assert not ignores(unknown, zero)
+    (minus,) = [t.attrs[0] for t in subterms(without) if t.kind == "op"]
+    undone = inverse_of(minus)
+    assert undone is not None
+    assert undone.name == "add2"
+    for n in (1, 7, 33):
+        xs = np.random.default_rng(n).integers(0, 9, n).astype(np.int32)
+        assert module["without"](xs) == 100 - xs.sum()
+        assert module["anyPair"](xs > 7, xs > 4) == bool((xs > 7).any())
+
+
+def test_declarations_are_part_of_what_identifies_a_program() -> None:
+    digests = set()
+    claimed: list[dict[str, Any]] = [{}, {"associative": True}, {"neutral": 0}, {"inverse": lf.sub}]
+    claimed.append({"idempotent": False})
+    for claims in claimed:
+        plus = lf.operator(lambda a, b: a + b, name="plus", **claims)
+        digests.add(digest(lf.program(_reduced(plus, 0)).term("8.f32")))
+    assert len(digests) == 4
+
+
 # ---- in Python -------------------------------------------------------------------------------------------------------
 
 
@@ -104,6 +168,8 @@ def test_an_operator_in_python(size: int, dtype: type) -> None:
         (lambda a, b: a - b, {"associative": True}, "operator minus is not associative"),
         (lambda a, b: a - b, {"commutative": True}, "operator minus is not commutative"),
         (lambda a, b: a + b, {"neutral": 1}, "operator minus is not neutral f32 1"),
+        (lambda a, b: a + b, {"absorbing": 1}, "operator minus is not absorbing f32 1"),
+        (lambda a, b: a + b, {"inverse": lf.add}, "operator minus is not undone by its inverse"),
         (lambda a, b: (a, b), {}, r"the function gives \(f32, f32\), f32 expected"),
         (lambda a, b: a + b, {"neutral": (0, 0)}, r"the neutral element of minus has type \(i32, i32\), f32 expected"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lithify.lang.build import const, param, proj, replicate, tuple_, zip_
-from lithify.lang.operators import Operator
+from lithify.lang.operators import OPERATORS, Operator
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, apply
 from lithify.lang.types import Array, Function, Tuple, Type
@@ -72,10 +72,35 @@ def filled_array(type_: Array, element: Term) -> Term:
     return replicate(type_.size, element)
 
 
+def neutral_element(operator: Operator, type_: Type) -> Term | None:
+    """The declared neutral element of an operator on a type."""
+    if operator.neutral is not None and isinstance(type_, Scalar):
+        return const(operator.neutral(type_), type_)
+    return operator.neutral_term
+
+
+def absorbing_element(operator: Operator, type_: Type) -> Term | None:
+    """The declared element z of an operator on a type with z * a = z = a * z."""
+    if operator.absorbing is not None and isinstance(type_, Scalar):
+        return const(operator.absorbing(type_), type_)
+    return operator.absorbing_term
+
+
+def inverse_of(operator: Operator) -> Operator | None:
+    """The operator / that is declared to undo the second operand, (a * b) / b = a; None where it is no operator."""
+    if operator.inverse is not None:
+        return OPERATORS[operator.inverse]
+    function = operator.inverse_term
+    if function is None:
+        return None
+    body = function.args[0].args[0]
+    in_order = [(a.kind, a.attrs[:1]) for a in body.args] == [("bound", (1,)), ("bound", (0,))]
+    found: Operator | None = body.attrs[0] if body.kind == "op" and in_order else None
+    return found
+
+
 def _of_operator(operator: Operator, type_: Type) -> Algebra:
-    neutral: Term | None = operator.neutral_term
-    if neutral is None and operator.neutral is not None and isinstance(type_, Scalar):
-        neutral = const(operator.neutral(type_), type_)
+    neutral = neutral_element(operator, type_)
     rounds = operator.rounds and (not isinstance(type_, Scalar) or type_.is_float or type_.is_complex)
     return Algebra(operator.associative, operator.commutative, operator.idempotent, rounds, neutral)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from lithify.lang.coerce import as_term, lambda_of, operate
 from lithify.lang.errors import LithifyError, TypeMismatch
@@ -14,39 +15,61 @@ from lithify.lang.values import FunctionValue, Value
 OperatorCheck = Callable[[Operator, Type], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What is declared of an operator *: names of laws; e with e * a = a = a * e, z with z * a = z = a * z, and the
+    function f that undoes it, f (a * b) b = a.
+    """
+
+    properties: Collection[str] = ()
+    neutral: Value | None = None
+    absorbing: Value | None = None
+    inverse: Value | None = None
+
+
 def declare(
     name: str,
     type_: Type,
     function: Value,
-    properties: Collection[str],
-    neutral: Value | None,
+    claims: Claims,
     *,
     check: OperatorCheck | None = None,
-    places: tuple[str, str] = ("", ""),
+    places: Mapping[str, str] | None = None,
 ) -> Operator:
-    """The operator of a function of two operands of a type, with its laws and perhaps a neutral element.
+    """The operator of a function of two operands of a type, and what is declared of it.
 
-    `check` tries out what is declared; `places` are those of the function and of the neutral element, for errors.
-    Raises TypeMismatch where one of them does not fit the type.
+    `check` tries that out; `places` are those of the function ("") and of the parts of the claims, for errors. Raises
+    TypeMismatch where one of them does not fit the type.
     """
-    try:
-        definition = lambda_of(function, (type_, type_), type_, f"operator {name}")
-    except LithifyError as error:
-        raise error.located(places[0]) from None
-    element = None if neutral is None else as_term(neutral, type_)
-    if element is not None and (element.type is not type_ or element.parameters):
-        raise TypeMismatch(
-            f"the neutral element of {name} has type {element.type}, {type_} expected", where=places[1] or None
-        )
+    where = places or {}
+
+    def function_of(value: Value, part: str, what: str) -> Term:
+        try:
+            return lambda_of(value, (type_, type_), type_, what)
+        except LithifyError as error:
+            raise error.located(where.get(part, "")) from None
+
+    def element(value: Value | None, part: str) -> Term | None:
+        found = None if value is None else as_term(value, type_)
+        if found is not None and (found.type is not type_ or found.parameters):
+            raise TypeMismatch(
+                f"the {part} element of {name} has type {found.type}, {type_} expected", where=where.get(part)
+            )
+        return found
+
     made = Operator(
         name,
         2,
         Typing.DEFINED,
-        associative="associative" in properties,
-        commutative="commutative" in properties,
-        idempotent="idempotent" in properties,
-        definition=definition,
-        neutral_term=element,
+        associative="associative" in claims.properties,
+        commutative="commutative" in claims.properties,
+        idempotent="idempotent" in claims.properties,
+        definition=function_of(function, "", f"operator {name}"),
+        neutral_term=element(claims.neutral, "neutral"),
+        absorbing_term=element(claims.absorbing, "absorbing"),
+        inverse_term=None
+        if claims.inverse is None
+        else function_of(claims.inverse, "inverse", f"the inverse of {name}"),
         meaning="declared by the program",
     )
     if check is not None:

@@ -32,6 +32,10 @@ def _attribute(value: object) -> bytes:
         parts = (value.extent, value.source, value.forward, value.inverse)
         return b"reindex " + "|".join(map(str, parts)).encode()
     if isinstance(value, Operator):
-        definition = digest(value.definition) if value.definition is not None else ""
-        return f"{value.name} {definition}".encode()
+        if value.definition is None:
+            return f"{value.name} ".encode()
+        laws = (value.associative, value.commutative, value.idempotent)
+        terms = (value.definition, value.neutral_term, value.absorbing_term, value.inverse_term)
+        declared = " ".join("-" if part is None else digest(part) for part in terms)
+        return f"{value.name} {laws} {declared}".encode()
     return str(value).encode()

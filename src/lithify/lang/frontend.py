@@ -26,7 +26,7 @@ from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
 from lithify.lang.coerce import as_term, call, operate, operator_function
 from lithify.lang.coerce import let as share
-from lithify.lang.declared import OperatorCheck, as_function, declare
+from lithify.lang.declared import Claims, OperatorCheck, as_function, declare
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.given import kind_of, text_given
@@ -95,19 +95,19 @@ def let(value: Any, body: Callable[[Any], Any]) -> Any:
 
 
 def operator(
-    function: Callable[..., Any], name: str, properties: Collection[str], neutral: Any, check: OperatorCheck
+    function: Callable[..., Any], name: str, properties: Collection[str], check: OperatorCheck, **parts: Any
 ) -> TracedFunction:
-    """A declared operator: of a function of two operands, with a neutral element unless that is None.
+    """A declared operator: of a function of two operands; `parts` are its neutral, its absorbing element, its inverse.
 
     `check` tries out what is declared, for each type of operands when it is first used with it.
     """
     where = place()
     value = to_value(function)
-    element = None if neutral is None else to_value(neutral)
+    claims = Claims(properties, **{part: to_value(given) for part, given in parts.items() if given is not None})
 
     @cache
     def on(type_: Type) -> Operator:
-        return declare(name, type_, value, properties, element, check=check, places=(where, where))
+        return declare(name, type_, value, claims, check=check, places=dict.fromkeys(("", *parts), where))
 
     return TracedFunction(as_function(name, on))
 

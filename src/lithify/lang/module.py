@@ -18,12 +18,12 @@ from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
 from lithify.lang.coerce import as_term, call
-from lithify.lang.declared import OperatorCheck, as_function, declare
+from lithify.lang.declared import Claims, OperatorCheck, as_function, declare
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator
-from lithify.lang.parser import UNUSED, parse
+from lithify.lang.parser import PARTS, UNUSED, parse
 from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
     Declaration,
@@ -118,15 +118,15 @@ class Module(Mapping[str, "Definition"]):
         key = declaration.name, type_
         found = self._operators.get(key)
         if found is None:
-            written = declaration.neutral
+            written = {name: getattr(declaration, name) for name in PARTS}
+            parts = {name: e for name, e in written.items() if e is not None}
             found = declare(
                 declaration.name,
                 type_,
                 elaborator.value(declaration.definition, scope),
-                declaration.properties,
-                None if written is None else elaborator.value(written, scope),
+                Claims(declaration.properties, **{name: elaborator.value(e, scope) for name, e in parts.items()}),
                 check=self._check,
-                places=(str(declaration.definition.span), "" if written is None else str(written.span)),
+                places={name: str(e.span) for name, e in (("", declaration.definition), *parts.items())},
             )
             self._operators[key] = found
         return found

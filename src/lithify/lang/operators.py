@@ -57,7 +57,8 @@ class Operator:
     """A scalar operator, or a user-declared operator on scalars and tuples.
 
     The algebra is a declaration that rules rely on: `associative`, `commutative`, `idempotent` (a.a = a), `neutral`
-    and `absorbing` (the element, by scalar type), `inverse` (the operator that undoes the second operand). `rounds`
+    and `absorbing` (the element, by scalar type), `inverse` (the operator that undoes the second operand). Those of an
+    operator that a program declares are terms: the elements, and the function of two that undoes it. `rounds`
     says that on floating point the laws hold up to rounding only: they are used under the policy "reassociable"
     (the default) and refused under "exact".
     """
@@ -77,6 +78,8 @@ class Operator:
     target: Scalar | None = None
     definition: Term | None = None
     neutral_term: Term | None = None
+    absorbing_term: Term | None = None
+    inverse_term: Term | None = None
     meaning: str = ""
 
     def __repr__(self) -> str:

@@ -73,6 +73,7 @@ _UNARY = 8
 _COMPOSITIONS = frozenset({"|>", ">>", ".", "∘"})
 _ARROWS = ("->", "→")
 PROPERTIES = ("associative", "commutative", "idempotent")
+PARTS = ("neutral", "absorbing", "inverse")  # properties of an operator that name a value or a function
 UNUSED = "_"  # the name of parameters that are not used
 
 
@@ -206,22 +207,23 @@ class Parser:
             self.fail(f"an operator, an argument or the next definition expected, {self.token} found")
 
     def operator(self) -> OperatorSyntax:
-        """`operator name (λa b. ..) associative commutative idempotent neutral e`."""
+        """`operator name (λa b. ..) associative commutative idempotent neutral e absorbing z inverse f`."""
         start = self.advance().span
         name = self.name("the name of an operator").text
         definition = self.atom()
         properties: list[str] = []
-        neutral: Expression | None = None
+        parts: dict[str, Expression] = {}
         while self.token.kind == NAME and not self.token.first:
-            if self.token.text == "neutral":
-                self.advance()
-                neutral = self.atom()
+            if self.token.text in PARTS and self.token.text not in parts:
+                part = self.advance().text
+                parts[part] = self.atom()
             elif self.token.text in PROPERTIES:
                 properties.append(self.advance().text)
             else:
-                self.fail(f"a property ({', '.join(PROPERTIES)}, neutral e) expected, {self.token} found")
+                known = ", ".join((*PROPERTIES, *[f"{part} {e}" for part, e in zip(PARTS, "ezf", strict=True)]))
+                self.fail(f"a property ({known}) expected, {self.token} found")
         self.declaration_ends()
-        return OperatorSyntax(name, definition, tuple(properties), neutral, span=self.since(start))
+        return OperatorSyntax(name, definition, tuple(properties), **parts, span=self.since(start))
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -518,4 +520,4 @@ def _split_attributes(text: str) -> tuple[str, ...]:
     return (*entries, current.strip())
 
 
-__all__ = ["ATTRIBUTED", "PROPERTIES", "Parser", "parse", "parse_expression", "parse_type"]
+__all__ = ["ATTRIBUTED", "PARTS", "PROPERTIES", "Parser", "parse", "parse_expression", "parse_type"]

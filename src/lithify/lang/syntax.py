@@ -354,12 +354,14 @@ class DefinitionSyntax(Node):
 
 @dataclass(frozen=True, slots=True)
 class OperatorSyntax(Node):
-    """`operator name (λa b. ..) associative commutative idempotent neutral e`."""
+    """`operator name (λa b. ..) associative commutative idempotent neutral e absorbing z inverse f`."""
 
     name: str
     definition: Expression
     properties: tuple[str, ...]
     neutral: Expression | None = None
+    absorbing: Expression | None = None
+    inverse: Expression | None = None
 
 
 Declaration = DefinitionSyntax | OperatorSyntax

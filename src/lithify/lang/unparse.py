@@ -71,8 +71,10 @@ def unparse_declaration(declaration: Declaration, width: int = 100) -> str:
     if isinstance(declaration, OperatorSyntax):
         layout = _Layout(width)
         parts = ["operator", declaration.name, layout.render(declaration.definition, _ATOM, 2), *declaration.properties]
-        if declaration.neutral is not None:
-            parts += ["neutral", layout.render(declaration.neutral, _ATOM, 2)]
+        for name in ("neutral", "absorbing", "inverse"):
+            part: Expression | None = getattr(declaration, name)
+            if part is not None:
+                parts += [name, layout.render(part, _ATOM, 2)]
         return " ".join(parts)
     head = "" if declaration.annotation is None else f"{declaration.name} : {unparse_type(declaration.annotation)}\n"
     return f"{head}{declaration.name} = {unparse(declaration.value, width, 2)}"

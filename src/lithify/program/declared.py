@@ -7,7 +7,7 @@ word. So each law is evaluated on both sides, over all triples of some values, w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from lithify.lang.errors import TypeMismatch
 from lithify.lang.given import kind_of, text_given
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Kind, Scalar
-from lithify.lang.term import Term
+from lithify.lang.term import Term, apply
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.program.arguments import flatten
 
@@ -30,28 +30,44 @@ _EQUAL = 1e-9  # relative, in float64: rounding, and no more than that
 _FLOATS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 3.0, -4.0, 7.0, -0.25, 16.0, -16.0)
 _INTEGERS = (0, 1, 2, 3, 5, 7, 11, 13, 16, 31, 64, 100)
 
-Combine = Callable[[Term, Term], Term]
+
+Side = Callable[[Term, Term, Term], Term]
 
 
 @dataclass(frozen=True)
 class _Law:
-    """A property, and both sides of what it says of values a, b, c and the neutral element e."""
+    """A property, and both sides of what it says of all values a, b, c."""
 
     name: str
     text: str
-    declared: Callable[[Operator], bool]
-    left: Callable[[Combine, Term, Term, Term], Term]
-    right: Callable[[Combine, Term, Term, Term], Term]
+    left: Side
+    right: Side
 
 
-_LAWS = (
-    _Law("associative", "(a * b) * c == a * (b * c)", lambda o: o.associative,
-         lambda f, a, b, c: f(f(a, b), c), lambda f, a, b, c: f(a, f(b, c))),
-    _Law("commutative", "a * b == b * a", lambda o: o.commutative,
-         lambda f, a, b, c: f(a, b), lambda f, a, b, c: f(b, a)),
-    _Law("idempotent", "a * a == a", lambda o: o.idempotent,
-         lambda f, a, b, c: f(a, a), lambda f, a, b, c: a),
-)  # fmt: skip
+def _laws(o: Operator) -> Iterator[_Law]:
+    """What is declared of an operator."""
+
+    def f(a: Term, b: Term) -> Term:
+        return build.op(o, a, b)
+
+    if o.associative:
+        yield _Law(
+            "associative", "(a * b) * c == a * (b * c)", lambda a, b, c: f(f(a, b), c), lambda a, b, c: f(a, f(b, c))
+        )
+    if o.commutative:
+        yield _Law("commutative", "a * b == b * a", lambda a, b, c: f(a, b), lambda a, b, c: f(b, a))
+    if o.idempotent:
+        yield _Law("idempotent", "a * a == a", lambda a, b, c: f(a, a), lambda a, b, c: a)
+    e, z, undo = o.neutral_term, o.absorbing_term, o.inverse_term
+    if e is not None:
+        yield _Law(f"neutral {e}", "e * a == a", lambda a, b, c: f(e, a), lambda a, b, c: a)
+        yield _Law(f"neutral {e}", "a * e == a", lambda a, b, c: f(a, e), lambda a, b, c: a)
+    if z is not None:
+        yield _Law(f"absorbing {z}", "z * a == z", lambda a, b, c: f(z, a), lambda a, b, c: z)
+        yield _Law(f"absorbing {z}", "a * z == z", lambda a, b, c: f(a, z), lambda a, b, c: z)
+    if undo is not None:
+        undone = "undone by its inverse"
+        yield _Law(undone, "inverse (a * b) b == a", lambda a, b, c: apply(undo, f(a, b), b), lambda a, b, c: a)
 
 
 def operator(
@@ -62,6 +78,8 @@ def operator(
     commutative: bool = False,
     idempotent: bool = False,
     neutral: Any = None,
+    absorbing: Any = None,
+    inverse: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
     """Decorator: a Python function of two operands as an operator, and what may be assumed of it.
@@ -70,9 +88,11 @@ def operator(
         def both(a, b):
             return a + b + a * b
 
-    The operands may be numbers or tuples; `neutral` (None: there is none) is a value of their type. What is declared is
-    tried out on many values when the operator is first used on operands of some type: TypeMismatch is raised for a law
-    that does not hold, and where the function does not give what it takes.
+    The operands may be numbers or tuples; `neutral` and `absorbing` (None: there is none) are values of their type:
+    neutral * a = a = a * neutral, absorbing * a = absorbing = a * absorbing. `inverse` is a function, or another
+    operator, that undoes it: inverse(a * b, b) = a. What is declared is tried out on many values when the operator is
+    first used on operands of some type: TypeMismatch is raised for a law that does not hold, and where the function
+    does not give what it takes.
     """
     from lithify.lang.frontend import operator as declared
     from lithify.lang.parser import PROPERTIES
@@ -90,7 +110,9 @@ def operator(
             raise TypeMismatch(f"an operator is made of a function, {kind_of(function)} is given", hint=hint)
         given = str(name or getattr(function, "__name__", ""))
         label = given if given.isidentifier() else "unnamed"  # a lambda's name is none
-        return declared(function, label, [each for each, holds in claimed.items() if holds], neutral, check_declared)
+        properties = [each for each, holds in claimed.items() if holds]
+        parts = {"neutral": neutral, "absorbing": absorbing, "inverse": inverse}
+        return declared(function, label, properties, check_declared, **parts)
 
     return declare if function is None else declare(function)
 
@@ -101,48 +123,27 @@ def check_declared(operator: Operator, type_: Type) -> None:
     Raises TypeMismatch with the law and the values for which it does not hold.
     """
     values = _triples(type_)
-
-    def combine(a: Term, b: Term) -> Term:
-        return build.op(operator, a, b)
-
-    for law in _LAWS:
-        if law.declared(operator):
-            _compare(operator, law.name, law.text, values, type_, combine, law.left, law.right)
-    neutral = operator.neutral_term
-    if neutral is not None:
-        for text, left in (
-            ("e * a == a", lambda f, a, b, c: f(neutral, a)),
-            ("a * e == a", lambda f, a, b, c: f(a, neutral)),
-        ):
-            _compare(operator, f"neutral {neutral}", text, values, type_, combine, left, lambda f, a, b, c: a)
+    for law in _laws(operator):
+        _compare(operator, law, values, type_)
 
 
-def _compare(
-    operator: Operator,
-    name: str,
-    law: str,
-    values: dict[str, Any],
-    type_: Type,
-    combine: Combine,
-    left: Callable[[Combine, Term, Term, Term], Term],
-    right: Callable[[Combine, Term, Term, Term], Term],
-) -> None:
+def _compare(operator: Operator, law: _Law, values: dict[str, Any], type_: Type) -> None:
     """Both sides for all triples at once."""
     size = _SAMPLES**3
     zipped = build.zip_(*[build.param(n, Array(size, type_)) for n in "abc"])
 
-    def side(of: Callable[[Combine, Term, Term, Term], Term]) -> list[np.ndarray[Any, Any]]:
-        term = build.map_(lambda t: of(combine, build.proj(0, t), build.proj(1, t), build.proj(2, t)), zipped)
+    def side(of: Side) -> list[np.ndarray[Any, Any]]:
+        term = build.map_(lambda t: of(build.proj(0, t), build.proj(1, t), build.proj(2, t)), zipped)
         used = {n: values[n] for n in term.parameters}
         return [np.asarray(leaf) for leaf in flatten([evaluate(term, used)])]
 
-    for got, wanted in zip(side(left), side(right), strict=True):
+    for got, wanted in zip(side(law.left), side(law.right), strict=True):
         apart = np.argwhere(distance(got, wanted) > _EQUAL * np.maximum(1.0, np.abs(np.nan_to_num(wanted))))
         if len(apart):
             k = int(apart[0][0])
-            where = ", ".join(f"{n} = {_shown(values[n], k)}" for n in "abc" if n in law)
+            where = ", ".join(f"{n} = {_shown(values[n], k)}" for n in "abc" if n in law.text)
             raise TypeMismatch(
-                f"operator {operator.name} is not {name}: {law} does not hold for {where}",
+                f"operator {operator.name} is not {law.name}: {law.text} does not hold for {where}",
                 hint=f"here * stands for {operator.name}: correct its definition, or declare less of it",
             )
 

@@ -1,19 +1,17 @@
 """Elements that a combining function ignores: c with f a c = a for all a, found and proved from declared algebra.
 
-A small symbolic evaluation: constants are folded, neutral elements disappear, arrays with the same element everywhere
-are followed through maps and views. What it cannot show is not assumed.
+A small symbolic evaluation: constants are folded, neutral elements disappear, absorbing ones remain alone, arrays with
+the same element everywhere are followed through maps and views. What it cannot show is not assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lithify.evaluate import evaluate
-from lithify.lang.algebra import neutral_of
+from lithify.lang.algebra import absorbing_element, inverse_of, neutral_element, neutral_of
 from lithify.lang.build import const, filled, param, proj, replicate, tuple_
 from lithify.lang.errors import LithifyError
-from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Kind, Scalar
 from lithify.lang.term import Term, apply, rebuild
 from lithify.lang.types import Array, Function, Tuple, Type
@@ -62,7 +60,7 @@ def _zero(type_: Type) -> Term | None:
 
 
 def simplify(term: Term) -> Term:
-    """An equal term with constants folded and neutral elements gone."""
+    """An equal term with constants folded, neutral elements gone, and absorbing ones alone."""
     return rebuild(term, lambda t, _d: _simpler(t))
 
 
@@ -92,15 +90,17 @@ def _operator(t: Term) -> Term:
             return const(evaluate(t).item(), t.type)
         except (LithifyError, OverflowError, ValueError):
             return t
-    if operator.neutral is not None and len(args) == 2 and isinstance(t.type, Scalar):
-        neutral: Any = const(operator.neutral(t.type), t.type)
-        for value, other in (args, args[::-1]):
-            if other is neutral:
-                return value
-    undone = OPERATORS.get(operator.inverse or "")
-    if undone is not None and undone.neutral is not None and isinstance(t.type, Scalar):
-        if args[1] is const(undone.neutral(t.type), t.type):  # a - 0
-            return args[0]
+    if len(args) != 2:
+        return t
+    neutral, absorbing = neutral_element(operator, t.type), absorbing_element(operator, t.type)
+    for value, other in (args, args[::-1]):
+        if other is neutral:
+            return value
+        if other is absorbing:
+            return other
+    undone = inverse_of(operator)
+    if undone is not None and args[1] is neutral_element(undone, t.type):  # a - 0
+        return args[0]
     return t
 
 
