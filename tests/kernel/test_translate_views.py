@@ -243,3 +243,8 @@ def test_scatter_needs_an_operator_that_commutes() -> None:
     ten = vector("x", 10)
     rejected(scatter(OPERATORS["sub"], IDS, copied(ten, SEQ)), "associative and commutative")
     rejected(scatter(OPERATORS["add"], IDS, copied(ten, VEC)), "lanes of a vector cannot update")
+
+
+def test_what_is_updated_updates_nothing_else_meanwhile() -> None:
+    inner = scatter(OPERATORS["add"], IDS, copied(vector("x", 10), SEQ))
+    rejected(scatter(OPERATORS["min"], param("js", Array(12, Index(4))), inner), "what is still being updated")

@@ -55,6 +55,31 @@ PROGRAMS = {
         ["100.idx[9]", "100.f32"],
     ),
     "large histogram": ("p (ids : m.idx[9]) (xs : m.i32) = scatter[max] ids xs", ["100000.idx[9]", "100000.i32"]),
+    "histogram of a histogram": (
+        "p (a : n.k.i32) (is : k.idx[16]) (js : 16.idx[2]) = map (λ xs . scatter[min] js (scatter[add] is xs)) a",
+        ["3.5.i32", "5.idx[16]", "16.idx[2]"],
+    ),
+    "histograms of rows, one after another": (
+        "p (a : n.k.i32) (is : k.idx[4]) (js : 12.idx[5]) = scatter[max] js (join (map (scatter[add] is) a))",
+        ["3.5.i32", "5.idx[4]", "12.idx[5]"],
+    ),
+    "histogram in private memory": (
+        "p (a : n.m.f64) (ids : m.idx[16]) = map (λ x . map (λ y . y * y) (scatter[add] ids x)) a",
+        ["17.5.f64", "5.idx[16]"],
+    ),
+    "histogram outside of all loops": (
+        "p (xs : n.i64) (ids : n.idx[1]) = reduce (λ a x . map (+) (zip a x)) [0] (split 1 (scatter[xor] ids xs))",
+        ["33.i64", "33.idx[1]"],
+    ),
+    # indices in memory that a border is computed of
+    "gather beyond the ends": (
+        "p (ids : m.idx[49]) (xs : 15.u32) = gather ids (pad 1 33 clamp xs)",
+        ["32.idx[49]", "15.u32"],
+    ),
+    "gather from mirrors": (
+        "p (ids : m.idx[49]) (xs : 15.f32) = gather ids (pad 1 33 mirror xs)",
+        ["32.idx[49]", "15.f32"],
+    ),
     # windows of an array that is one element too short for any
     "no windows": ("p (xs : n.f32) = map (reduce (+) 0) (slide 3 1 (pad 1 1 0 xs))", ["0.f32"]),
     "no windows, one too few": ("p (xs : n.i32) = map (λ w . w[0] - w[4]) (slide 5 2 xs)", ["3.i32"]),

@@ -108,13 +108,17 @@ def _scatter(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> N
         place = element(i)
         if not isinstance(place, Place):
             raise tr.rejected(t, "an atomic scatter updates scalars in memory")
+        if place.atomic is not None:
+            raise tr.rejected(t, "what is still being updated cannot update something else",
+                              "let it be evaluated to memory first: map[..] id (to[..] (..))")  # fmt: skip
         return replace(place, atomic=mode)
 
     tr.write(t.args[1], ViewAcceptor(elements, atomic, (acceptor,)), env)
 
 
 def _initialise_scatter(tr: Translator, t: Term, operator: Operator, acceptor: Acceptor) -> None:
-    """Every element starts as the operator's neutral element: in a kernel of its own in front of a whole kernel."""
+    """Every element starts as the operator's neutral element: in a kernel of its own in front of a whole kernel, where
+    it does not lie in this one's memory."""
     assert isinstance(t.type, Array) and isinstance(t.type.element, Scalar)
     if not (operator.commutative and operator.associative and operator.neutral is not None):
         raise tr.rejected(t, f"{operator.name} cannot combine in any order: it must be associative and commutative, "
@@ -126,7 +130,7 @@ def _initialise_scatter(tr: Translator, t: Term, operator: Operator, acceptor: A
         level = SEQ
     neutral = const_term(operator.neutral(scalar), scalar)
     initial = map_(lambda _: neutral, replicate(t.type.size, neutral), level)
-    if scope.depth:
+    if scope.depth or any(buffer in tr.owner for buffer in acceptor.buffers()):
         tr.write(initial, acceptor, ())
     else:
         write_kernel(tr, initial, initial, acceptor, ())

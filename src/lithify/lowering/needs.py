@@ -137,6 +137,19 @@ def _repeats(t: Term) -> bool:
     return t.kind in _REPEATING or (t.kind == "reindex" and not is_permuted(t))
 
 
+def _is_updated(t: Term) -> bool:
+    """Are elements of an array that is written there stored several times, each once more updated?"""
+    if t.kind == "scatter":
+        return t["mode"] != "permutation" or _is_updated(t.args[1])
+    if t.kind == "map":
+        return _is_updated(t.args[1] if is_layout_map(t) else t.args[0].args[0])
+    if t.kind == "let":
+        return _is_updated(t.args[1].args[0])
+    if t.kind in ACCEPTORS or is_permuted(t) or is_only_element(t):
+        return any(map(_is_updated, t.args))
+    return False
+
+
 def is_layout_map(t: Term) -> bool:
     """`map` of a chain of acceptor layouts, such as `map transpose`: a layout itself, also for acceptors."""
     if t.kind != "map" or t["level"] is not None:
@@ -228,7 +241,10 @@ class Search:
             return self._write(t.args[0], (*path, 0), nest)
         if kind == "scatter":
             ids, values = t.args
-            return self._read(ids, (*path, 0), nest, shared=False) or self._write(values, (*path, 1), nest)
+            need = self._read(ids, (*path, 0), nest, shared=False)
+            if need is None and t["mode"] != "permutation" and _is_updated(values):
+                need = Need(Lack.COPY, (*path, 1), values, nest)
+            return need or self._write(values, (*path, 1), nest)
         if kind == "iterate":
             return Need(Lack.ITERATION, path, t, nest)
         if kind == "pipe":

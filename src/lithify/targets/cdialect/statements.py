@@ -30,7 +30,7 @@ from lithify.targets.cdialect.declarations import Declarations, Parameters
 from lithify.targets.cdialect.dialect import Dialect, computed
 from lithify.targets.cdialect.lanes import LaneSplitter, Leaf
 from lithify.targets.cdialect.names import KEYWORDS, Names
-from lithify.targets.cdialect.registers import Place
+from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place
 from lithify.targets.cdialect.text import Text
 from lithify.targets.cdialect.values import ValuePrinter, shared_values, store_text
 from lithify.targets.cdialect.vector_values import can_be_vector
@@ -160,7 +160,8 @@ class KernelPrinter:
 
     def _atomic(self, statement: AtomicUpdate) -> None:
         place = self.values.places[statement.buffer]
-        if place.cells is not None:  # private: nobody else sees it
+        own = bool(self.dialect.hardware) and place.buffer.memory.name in PRIVATE_MEMORIES  # of one work-item
+        if place.cells is not None or own:  # nobody else sees it
             old = Load(statement.buffer, statement.index)
             value = Apply(statement.operator, (old, statement.value), statement.buffer.scalar)
             self.line(self._store(Store(statement.buffer, statement.index, value)))

@@ -13,9 +13,9 @@ from math import gcd, prod
 
 import numpy as np
 
-from lithify.arith import Expr, Loaded, Variable, const
+from lithify.arith import Expr, Variable, const
 from lithify.kernel import ir
-from lithify.kernel.walk import accesses
+from lithify.kernel.walk import accesses, loaded_in
 from lithify.lang.scalars import Scalar, bool_, i64
 from lithify.targets.cpu import operators
 from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
@@ -255,9 +255,10 @@ class ValueEmitter(IndexEmitter):
             variables = frozenset[Variable]().union(*[atom.variables for atom in monomial])
             if self.lane not in variables:
                 continue
-            if len(variables) > 1 or any(isinstance(atom, Loaded) for atom in monomial):
+            term = prod((atom.expr for atom in monomial), start=const(coefficient))
+            if len(variables) > 1 or any(True for _ in loaded_in(term)):
                 return None
-            own = own + prod((atom.expr for atom in monomial), start=const(coefficient))
+            own = own + term
         return index - own, [own.evaluate({self.lane: i}) for i in range(self.width)]
 
     def _masked_load(self, kind: str, address: Value, align: int, mask: Value) -> Value:
