@@ -135,11 +135,12 @@ h (x : n.f32) (y, z) = x
 k : n.f32 -> f32
 k = reduce (+) 0
 operator best (λ a b . a) associative commutative neutral (-inf)
+operator plus (λ a b . a + b) inverse (-) commutative absorbing inf
 last = 1 == 2
 """
     declarations = parse(text)
-    assert [d.name for d in declarations] == ["f", "g", "h", "k", "best", "last"]
-    first, second, third, fourth, operator, last = declarations
+    assert [d.name for d in declarations] == ["f", "g", "h", "k", "best", "plus", "last"]
+    first, second, third, fourth, operator, plus, last = declarations
     assert isinstance(first, DefinitionSyntax)
     assert first.value == parse_expression("λ x . g x")
     assert second == DefinitionSyntax("g", parse_expression("λ y . h y"))
@@ -147,6 +148,10 @@ last = 1 == 2
     assert fourth == DefinitionSyntax("k", parse_expression("reduce (+) 0"), parse_type("n.f32 -> f32"))
     assert operator == OperatorSyntax(
         "best", parse_expression("λ a b . a"), ("associative", "commutative"), parse_expression("-inf")
+    )
+    minus, infinity = parse_expression("(-)"), parse_expression("inf")
+    assert plus == OperatorSyntax(
+        "plus", parse_expression("λ a b . a + b"), ("commutative",), absorbing=infinity, inverse=minus
     )
     assert last == DefinitionSyntax("last", parse_expression("1 == 2"))
     for declaration in declarations:
