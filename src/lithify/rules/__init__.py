@@ -79,18 +79,21 @@ def _declared(module: ModuleType) -> Iterator[Rule]:
 
 
 @cache
+def _families() -> dict[str, tuple[Rule, str]]:
+    """Every rule by name, with its family: the first that has it, as later ones may import it."""
+    found: dict[str, tuple[Rule, str]] = {}
+    for family, module in FAMILIES.items():
+        for each in _declared(module):
+            found.setdefault(each.name, (each, family))
+    return found
+
+
+@cache
 def all_rules() -> dict[str, Rule]:
     """Every rule by name, in the order of the families."""
-    found: dict[str, Rule] = {}
-    for module in FAMILIES.values():
-        for each in _declared(module):
-            found.setdefault(each.name, each)
-    return found
+    return {name: rule for name, (rule, _) in _families().items()}
 
 
 def family_of(rule: Rule) -> str:
     """The family (file) that declares the rule."""
-    for name, module in FAMILIES.items():
-        if any(each is rule for each in _declared(module)):
-            return name
-    raise KeyError(rule.name)
+    return _families()[rule.name][1]
