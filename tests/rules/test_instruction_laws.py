@@ -15,8 +15,8 @@ from lithify.machine import ROWS, InstructionRow, instruction
 from lithify.rewrite import difference
 from lithify.rewrite.strategy import Context, Failure
 from lithify.rules.instructions import offset_signed, planar_sum, reduce_operand_fission, use_instruction
+from tests.rules.laws import INSTANCES
 
-INSTANCES = 200
 DOTS = tuple(row for row in ROWS.values() if row.shape[2] > 1)
 FMAS = tuple(row for row in ROWS.values() if row.shape[2] == 1 and row.shape[1] > 1)
 

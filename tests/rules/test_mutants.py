@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithify.rewrite import rule
-from tests.rules.laws import wrong_instance
+from tests.rules.laws import INSTANCES, wrong_instance
 
 WRONG = {
     # components and arguments changed round
@@ -97,6 +97,6 @@ def test_the_checker_rejects(name: str) -> None:
         when=conditions,
         law="none",
     )
-    reason = wrong_instance(wrong, 400)
+    reason = wrong_instance(wrong, INSTANCES)
     assert reason is not None, f"the checker takes this for a law: {text}"
     assert "no instance" not in reason, reason
