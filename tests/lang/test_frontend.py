@@ -217,6 +217,22 @@ def test_mistakes_that_python_invites() -> None:
     assert "keyword arguments" in str(fails(lambda xs: lf.sqrt(xs, level="seq"), XS))
 
 
+def test_pythons_own_functions_are_told_apart() -> None:
+    import math
+
+    for function, written in (
+        (lambda xs: round(xs[0]), "lf.round(x)"),
+        (lambda xs: math.floor(xs[0]), "lf.floor(x)"),
+        (lambda xs: math.ceil(xs[0]), "lf.ceil(x)"),
+        (lambda xs: divmod(xs[0], 2), "x % y"),
+        (lambda xs: range(xs[0]), "lf.let([1, 2]"),
+        (lambda xs: [1, 2, 3][xs[0]], "lf.let([1, 2]"),
+        (lambda xs: complex(xs[0]), "lf.f32(x)"),
+        (lambda xs: xs.__setitem__(0, 1), "lf.generate"),
+    ):
+        assert written in str(fails(function, XS))
+
+
 def test_what_numpy_and_arrays_would_do_is_said_in_the_language() -> None:
     """Each of these does something in NumPy; here the error says what to write."""
     a = array(3, 4, f32)

@@ -239,6 +239,13 @@ def test_constants_are_what_they_say() -> None:
     np.testing.assert_array_equal(rows(XS), [3, 7])
 
 
+def test_what_errors_say_to_write_can_be_written() -> None:
+    changed = lf.program(lambda xs: lf.generate(4, lambda i: lf.select(i == 2, 9, xs[i])))
+    assert changed(XS).tolist() == [0, 1, 9, 3]
+    chosen = lf.program(lambda xs: lf.let([5, 6, 7], lambda table: lf.generate(2, lambda i: table[i + 1])))
+    assert chosen(XS).tolist() == [6, 7]
+
+
 def _plus(constant: Any) -> Any:
     def plus(xs: Any) -> Any:
         return xs + constant

@@ -90,7 +90,37 @@ class Traced(UnderConstruction):
             hint="write lf.sin(x), not math.sin(x), and lf.f32(x), not float(x)",
         )
 
-    __int__ = __float__
+    __int__ = __complex__ = __float__
+
+    def __index__(self) -> NoReturn:
+        raise TypeMismatch(
+            "an index into something of Python's is not known while the program is built",
+            where=place(),
+            hint="a list becomes an array of the program by lf.let([1, 2], lambda table: .. table[i] ..)",
+        )
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        raise self._rounded("round")
+
+    def __floor__(self) -> NoReturn:
+        raise self._rounded("floor")
+
+    def __ceil__(self) -> NoReturn:
+        raise self._rounded("ceil")
+
+    def _rounded(self, name: str) -> TypeMismatch:
+        message = f"Python's {name} is no function of programs: values are not known while one is built"
+        return TypeMismatch(message, where=place(), hint=f"write lf.{name}(x)")
+
+    def __divmod__(self, other: Any) -> NoReturn:
+        hint = "write (x / y, x % y) of integers, (lf.floor(x / y), x % y) of floats"
+        raise TypeMismatch("programs have no divmod", where=place(), hint=hint)
+
+    __rdivmod__ = __divmod__
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        hint = "make a new one: lf.generate(n, lambda i: lf.select(i == 2, value, xs[i])), or lf.scatter(ids, xs)"
+        raise TypeMismatch("arrays of a program are not changed", where=place(), hint=hint)
 
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
         """Operators between NumPy's arrays and traced values are ours; its functions are not."""
