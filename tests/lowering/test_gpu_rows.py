@@ -28,6 +28,7 @@ norms = λ rows . map (λ row . sqrt (reduce (+) 0 (map (λ x . x * x) row))) ro
 largest = λ rows . map (λ row . reduce max (-inf) row) rows
 columns = λ rows . map (λ column . reduce (+) 0 column) (transpose rows)
 prefixes = λ rows . map (λ row . scan (+) 0 row) rows
+beside = λ xs rows . concat (map (λ row . reduce max (-inf) row) rows) xs
 """)
 _ROWS = ((3, 1100), (2, 2048), (9, 200), (16, 64), (17, 100), (130, 12), (129, 13), (256, 16), (140, 48), (70, 128))
 _PROGRAMS = ("sums", "norms", "largest", "variance", "softmax", "layernorm", "gemv", "prefixes")
@@ -98,6 +99,12 @@ def test_rows_in_parts(opencl_device: Any, monkeypatch: pytest.MonkeyPatch, name
 @pytest.mark.parametrize("name", [p for p in _PROGRAMS if p != "prefixes"])
 def test_rows_of_any_length(opencl_device: Any, name: str, shape: tuple[int, int]) -> None:
     _check(name, shape, opencl_device, symbolic=lf.sizes("n m"))
+
+
+def test_no_rows_at_all_have_no_parts() -> None:
+    """Beside other results: the loop over the rows stays in the program."""
+    lowered = lower(_OWN["beside"].elaborate([array(3, f32), array(0, 2, f32)]).term, H200_OPENCL)
+    assert not any(step.startswith("partial-reduce") for step in lowered.derivation.names())
 
 
 @pytest.mark.parametrize("least", [65, 257])

@@ -20,7 +20,7 @@ _WITHIN_ONE_ITEM = ("lane", "item", "global")
 _DEFAULT_WARP = 32  # where no device says otherwise
 # Items of a group along dimension 0 when nothing in the kernel says how many: many for long rows, because starting a
 # group takes as long as a hundred items take to read and write an element.
-_SHORT_GROUP, _LONG_GROUP = 64, 256
+_SHORT_GROUP, _LONG_GROUP = 64, 128
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ WARP, LANE = Level("warp"), Level("lane")
 ITEMS = GROUP_TEAM.items
 # Shorter rows go to a warp each; warps of a group.
 GROUP_ROW = 2_048
-WARPS = 8
+WARPS = 4
 # So many elements, and no more, are reduced by one item.
 LAST_SUMS = GROUP_TEAM.last
 # A row is worth a warp from this length on.

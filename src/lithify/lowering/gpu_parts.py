@@ -111,7 +111,7 @@ def _cut(
     along = walk.contiguous > walk.strided
     if not is_constant(r.args[2]):
         return (path, _open_parts(size_of(r.args[2])), along) if along else None
-    if not is_constant(m):
+    if not is_constant(m) or length_of(m) == 0:
         return None
     if along and 2 * length_of(m) > model.cores * groups:
         return None
