@@ -26,6 +26,10 @@ class Module:
         self.functions: list[str] = []
         self.declarations: set[str] = set()
 
+    def define(self, signature: str, lines: Iterable[str]) -> None:
+        """Add a function: its linkage, type, name and parameters, and the lines of its body."""
+        self.functions.append("\n".join([f"define {signature} #0 {{", "entry:", *lines, "}"]))
+
     def text(self) -> str:
         """The module as LLVM reads it."""
         return "\n\n".join(self.functions) + "\n\n" + "\n".join(sorted(self.declarations)) + "\n"

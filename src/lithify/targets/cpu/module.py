@@ -46,6 +46,18 @@ class _Slots:
         return self.variables[variable]
 
 
+@dataclass(slots=True)
+class _Passed:
+    """What a function with the code takes, and what the one that unpacks the frame passes for it."""
+
+    parameters: list[str] = field(default_factory=lambda: ["i64 %begin", "i64 %end"])
+    arguments: list[str] = field(default_factory=lambda: ["i64 %begin", "i64 %end"])
+
+    def add(self, parameter: str, argument: str) -> None:
+        self.parameters.append(parameter)
+        self.arguments.append(argument)
+
+
 def emit(program: ir.Program, streaming: bool) -> tuple[str, Layout]:
     """The text of the module and the layout of its frame. `streaming`: large results are written past the caches."""
     return _ProgramEmitter(program, streaming).emit()
@@ -93,9 +105,7 @@ class _ProgramEmitter:
         for kernel in program.kernels:
             self._kernel(kernel)
         driver.line("ret void")
-        self.module.functions.append(
-            "\n".join(["define void @lithify_run(ptr %frame) #0 {", "entry:", *driver.lines, "}"])
-        )
+        self.module.define("void @lithify_run(ptr %frame)", driver.lines)
         total = work(tuple([s for kernel in program.kernels for s in kernel.body]))
         layout = Layout(
             slots.count,
@@ -233,24 +243,21 @@ class _ProgramEmitter:
         use = uses(block)
         inner = StatementEmitter(self.module, self.streamed, self.prefetches)
         outer = StatementEmitter(self.module)
-        parameters = ["i64 %begin", "i64 %end"]
-        arguments = ["i64 %begin", "i64 %end"]
+        passed = _Passed()
         for number, buffer in enumerate(use.buffers):
             if buffer.role == "scalar":
-                self._pass_scalar(buffer, number, inner, outer, parameters, arguments)
+                self._pass_scalar(buffer, number, inner, outer, passed)
             elif buffer in self.slots.buffers:
                 pointer = self._buffer_address(buffer, outer)
                 inner.pointers[buffer] = Value(inner, "ptr", 0, f"%b{number}")
                 known = inner.alignments[buffer] = self._alignment(buffer)
-                parameters.append(f"ptr noalias align {known} %b{number}")
-                arguments.append(pointer.typed)
+                passed.add(f"ptr noalias align {known} %b{number}", pointer.typed)
             else:
                 inner.pointers[buffer] = _on_stack(inner, buffer, number)
         for number, free in enumerate(v for v in use.free if v is not variable):
-            passed = self._slot(outer, self.slots.variable(free), "i64")
+            size = self._slot(outer, self.slots.variable(free), "i64")
             inner.bind({free: Value(inner, "i64", 0, f"%n{number}")})
-            parameters.append(f"i64 %n{number}")
-            arguments.append(passed.typed)
+            passed.add(f"i64 %n{number}", size.typed)
         if variable is None:
             inner.statements(block)
         else:
@@ -267,18 +274,15 @@ class _ProgramEmitter:
             inner.lines += body
             tiles.release(inner)
         inner.line("ret void")
-        outer.line(f"call void @{name}.body({', '.join(arguments)})")
+        outer.line(f"call void @{name}.body({', '.join(passed.arguments)})")
         outer.line("ret void")
-        head = f"define internal void @{name}.body({', '.join(parameters)}) #0 {{"
-        self.module.functions.append("\n".join([head, "entry:", *inner.lines, "}"]))
-        head = f"define internal void @{name}(i64 %begin, i64 %end, ptr %frame, i64 %worker) #0 {{"
-        self.module.functions.append("\n".join([head, "entry:", *outer.lines, "}"]))
+        self.module.define(f"internal void @{name}.body({', '.join(passed.parameters)})", inner.lines)
+        self.module.define(f"internal void @{name}(i64 %begin, i64 %end, ptr %frame, i64 %worker)", outer.lines)
         return name
 
     def _pass_scalar(
-        self, buffer: ir.Buffer, number: int, inner: StatementEmitter, outer: StatementEmitter,
-        parameters: list[str], arguments: list[str],
-    ) -> None:  # fmt: skip
+        self, buffer: ir.Buffer, number: int, inner: StatementEmitter, outer: StatementEmitter, passed: _Passed
+    ) -> None:
         kind = memory_kind(buffer.scalar)
         count = 2 if buffer.scalar.is_complex else 1
         size = part_scalar(buffer.scalar).bytes if count == 2 else buffer.scalar.bytes
@@ -287,8 +291,7 @@ class _ProgramEmitter:
         for k in range(count):
             place = outer.emit(f"getelementptr inbounds i8, {base.typed}, i64 {k * size}")
             loaded = outer.emit(f"load {kind}, ptr {place}, align {size}")
-            parameters.append(f"{kind} %s{number}.{k}")
-            arguments.append(f"{kind} {loaded}")
+            passed.add(f"{kind} %s{number}.{k}", f"{kind} {loaded}")
             parts.append(inner.from_memory(Value(inner, kind, 0, f"%s{number}.{k}"), buffer.scalar))
         inner.scalars[buffer] = tuple(parts)
 
