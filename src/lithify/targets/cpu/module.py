@@ -199,14 +199,14 @@ class _ProgramEmitter:
 
     def _serial(self, block: ir.Block) -> None:
         if block:
-            name = self._part(block, None)
+            name = self._part(block)
             self.driver.line(f"call void @{name}(i64 0, i64 1, ptr %frame, i64 0)")
 
     def _parallel(self, loop: ir.Loop) -> None:
         if any(has_parallel_loop(s) for s in loop.body):
             raise Rejected("a map[par] inside a map[par]", hint="make the inner one seq")
         driver = self.driver
-        name = self._part(loop.body, loop.variable)
+        name = self._part((loop,))
         extent = driver.index(loop.extent)
         amount = work((loop,))
         self.work.append(amount)
@@ -236,11 +236,15 @@ class _ProgramEmitter:
 
     # ---- functions ---------------------------------------------------------------------------------------------
 
-    def _part(self, block: ir.Block, variable: Variable | None) -> str:
-        """A function of the pool's type that unpacks the frame, and one with the code, whose pointers do not alias."""
+    def _part(self, block: ir.Block) -> str:
+        """A function of the pool's type that unpacks the frame, and one with the code, whose pointers do not alias.
+
+        Of a parallel loop, each call runs some iterations.
+        """
         self.parts += 1
         name = f"part{self.parts}"
         use = uses(block)
+        parallel = next((s for s in block if isinstance(s, ir.Loop) and s.level.kind is LevelKind.THREADS), None)
         inner = StatementEmitter(self.module, self.streamed, self.prefetches)
         outer = StatementEmitter(self.module)
         passed = _Passed()
@@ -254,17 +258,17 @@ class _ProgramEmitter:
                 passed.add(f"ptr noalias align {known} %b{number}", pointer.typed)
             else:
                 inner.pointers[buffer] = _on_stack(inner, buffer, number)
-        for number, free in enumerate(v for v in use.free if v is not variable):
+        for number, free in enumerate(use.free):
             size = self._slot(outer, self.slots.variable(free), "i64")
             inner.bind({free: Value(inner, "i64", 0, f"%n{number}")})
             passed.add(f"i64 %n{number}", size.typed)
-        if variable is None:
+        if parallel is None:
             inner.statements(block)
         else:
             begin, end = (Value(inner, "i64", 0, f"%{n}") for n in ("begin", "end"))
             frame = inner.loop(end, begin)
-            inner.bind({variable: frame.index})
-            inner.statements(block)
+            inner.bind({parallel.variable: frame.index})
+            inner.iteration(parallel)
             frame.close()
         if inner.streams:
             inner.fence()
