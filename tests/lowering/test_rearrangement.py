@@ -9,7 +9,8 @@ import pytest
 
 import lithify as lf
 
-SIZES = [(1024, 1024), (1000, 1024), (1024, 1000), (1040, 515), (515, 1040), (777, 530), (16, 1024), (768, 99)]
+SIZES = [(1024, 1024), (1000, 1024), (1024, 1000), (1040, 515), (515, 1040), (777, 530), (16, 1024), (768, 99),
+         (1008, 96), (96, 1008), (720, 720), (32, 1024)]  # fmt: skip
 
 
 @pytest.mark.parametrize("scalar", [np.float32, np.float64, np.float16, np.complex64, np.uint8])
@@ -45,3 +46,11 @@ def test_dimensions_that_follow_one_another_are_one() -> None:
     names = lf.library("layout")["channelsLast"].derivation("16.64.7.7.f32").names()
     assert "copy-merged(2)" in names
     assert any(name.startswith("copy-tiles") for name in names)
+
+
+@pytest.mark.parametrize(("rows", "beside"), [(1024, 2), (1008, 3), (976, 1), (1000, 1), (1016, 1)])
+def test_tiles_side_by_side_write_whole_lines(rows: int, beside: int) -> None:
+    """As many as fit; one where rows of the result begin within a line of memory."""
+    names = lf.library("layout")["transpose2D"].derivation(f"{rows}.1024.f32").names()
+    (tiles,) = [name for name in names if name.startswith("copy-tiles")]
+    assert f"16, {beside}, private" in tiles

@@ -146,27 +146,29 @@ copy_parts_across = rule(
     law="copy-parts along the second dimension.",
 )
 
-_TILES = """T (join (map[level] (λcolumns.
-    T (join (map[seq] (λtile. let t = to[memory] (copy[across] tile) in copy[levels] t) (split w (T columns)))))
-    (split w (T {}))))"""
+_TILES = """T (join (map[level] (λcolumns. T (join (map[seq] (λblock.
+    T (join (map[unroll] (λtile. T (let t = to[memory] (copy[across] (T tile)) in copy[levels] t))
+    (split w (T block))))) (split w (T columns)))))
+    (split (k * w) (T {}))))"""
 
 copy_tiles = rule(
     "copy-tiles",
     f"X -> {_TILES.format('X')}",
-    parameters="level w memory across levels",
-    when=["w | length X", "w | width X"],
-    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (VEC, UNROLL), (UNROLL, VEC)))],
-    law="""A copy of a matrix in squares, one below the other: each is copied to a memory, all its columns side by side,
-    and from there row by row. So both sides meet neighbours in memory where X is read along its columns and written
-    along its rows; and the next square reads on where the last one ended, which processors look ahead for.""",
+    parameters="level w k memory across levels",
+    when=["w | length X", "k * w | width X"],
+    examples=[Example("λ (A : 4.12.f32). reorder reverse A", (SEQ, 2, 3, PRIVATE, (VEC, UNROLL), (UNROLL, VEC)))],
+    law="""A copy of a matrix in squares, k side by side, and these one below the other: each is copied to a memory, all
+    its columns side by side, and from there row by row. So both sides meet neighbours in memory where X is read along
+    its columns and written along its rows; what is written is k squares wide; and the next squares read on where the
+    last ones ended, which processors look ahead for.""",
 )
 
 copy_tiles_across = rule(
     "copy-tiles-across",
     f"X -> T ({_TILES.format('(T X)')})",
-    parameters="level w memory across levels",
-    when=["w | length X", "w | width X"],
-    examples=[Example("λ (A : 4.6.f32). reorder reverse A", (SEQ, 2, PRIVATE, (VEC, UNROLL), (UNROLL, VEC)))],
+    parameters="level w k memory across levels",
+    when=["w | width X", "k * w | length X"],
+    examples=[Example("λ (A : 12.4.f32). reorder reverse A", (SEQ, 2, 3, PRIVATE, (VEC, UNROLL), (UNROLL, VEC)))],
     law="copy-tiles where X is read along its rows and written along its columns.",
 )
 
