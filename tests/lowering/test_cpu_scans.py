@@ -1,11 +1,18 @@
-"""Scans on CPUs: pieces for threads, squares whose blocks are scanned side by side in lanes, and what is left over."""
+"""Scans on CPUs: squares for threads, vectors in doubling steps or turned and side by side, and what is left over."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import lithify as lf
+from lithify.kernel import ir
+from lithify.kernel.walk import parts
+from lithify.lowering import cpu
+from lithify.targets.cpu import CpuTarget
+from lithify.targets.cpu.analysis import walk
 
 LATEST = """
 operator latest (λ a b . if b == 0 then a else b) associative neutral 0
@@ -62,4 +69,29 @@ def test_of_rows(shape: tuple[int, int]) -> None:
 
 def test_long_ones_are_scanned_in_lanes() -> None:
     names = lf.library("layout")["inclusiveScan"].derivation("1000000.f32").names()
-    assert any(name.startswith("scan-lanes") for name in names)
+    assert any(name.startswith("scan-vectors") for name in names)
+    assert any(name.startswith("scan-steps-16") for name in names)
+
+
+@pytest.mark.parametrize("n", [256, 100_003])
+def test_operators_that_cost_much_are_scanned_side_by_side(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "CHEAP_WORK", 0)
+    x, highest = scalars(n), lf.parse(LATEST)["highest"]
+    assert any(name.startswith("scan-lanes") for name in highest.derivation(x).names())
+    np.testing.assert_array_equal(highest(x), np.maximum.accumulate(x))
+
+
+def test_what_is_scanned_is_computed_once() -> None:
+    """Long arrays are summed up in two levels; the lower sums are read twice, and must not be computed twice for it."""
+    program = lf.library("layout")["inclusiveScan"].kernels("1000000.f32")
+    values = [s.value for kernel in program.kernels for s in walk(kernel.body) if isinstance(s, ir.Store)]
+    loads = [part for value in values for part in parts(value) if isinstance(part, ir.Load)]
+    names = Counter((part.buffer.name, str(part.index)) for part in loads if part.buffer.role == "input")
+    assert 1 <= max(names.values()) <= 2  # for a square's sum, and for its scan
+
+
+@pytest.mark.parametrize("scalar", [np.int8, np.int32, np.int64, np.float32, np.float64])
+def test_vectors_stay_in_registers(scalar: type[np.generic]) -> None:
+    """Doubling steps read neighbours in private memory: as permuted vectors, not as masked loads from the stack."""
+    text = CpuTarget().source(lf.library("layout")["inclusiveScan"].kernels(np.zeros(1 << 16, scalar)))
+    assert "@llvm.masked" not in text

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from lithify.kernel import ir
+from lithify.lang.levels import LevelKind
 from lithify.program.module import parse
 from lithify.targets.cpu import CpuTarget, engine, policy, prefetch
+from lithify.targets.cpu.analysis import walk
 from lithify.targets.cpu.prefetch import Prefetch, plan
 from tests.targets.handmade import random
 
@@ -129,6 +131,16 @@ def test_each_reader_of_a_row_asks_for_its_share_of_the_next_one(shape: tuple[in
 def test_rows_for_which_there_is_no_room_are_left_to_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefetch, "_ROWS_SHARE", 1e-6)
     assert not prefetches(kernels(ROWS, random(64 * 2048).reshape(64, 2048)))
+
+
+def test_parallel_loops_ask_as_well() -> None:
+    """What a thread's iterations read in straight code, as the squares of a scan."""
+    x = random(1 << 18)
+    program = kernels("scan (+) 0", x)
+    loops = [(plan(kernel), s) for kernel in program.kernels for s in walk(kernel.body) if isinstance(s, ir.Loop)]
+    assert any(loop.level.kind is LevelKind.THREADS and id(loop) in asking for asking, loop in loops)
+    assert "@llvm.prefetch" in CpuTarget().source(program)
+    np.testing.assert_allclose(CpuTarget(threads=2).compile(program)(x), np.cumsum(x, dtype=np.float64), atol=1e-2)
 
 
 def test_what_all_iterations_read_is_left_to_the_caches() -> None:

@@ -13,9 +13,8 @@ from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
 from lithify.lowering import rearrangement, row_blocks, stages
 from lithify.lowering.facts import (
+    CHEAP_WORK,
     body_work,
-    bytes_of,
-    core_cache,
     element_of,
     has_lanes,
     has_start,
@@ -46,6 +45,8 @@ from lithify.rules.reduction import (
     scan_lanes,
     scan_of_sums,
     scan_of_sums_rest,
+    scan_steps,
+    scan_vectors,
 )
 from lithify.rules.stencil import reduce_window_rows
 
@@ -57,8 +58,6 @@ PIECES = 8
 ANY_PIECE = 4_096
 # Vectors that a reduction accumulates into at the same time: additions take about four cycles, two start in one.
 ACCUMULATORS = 8
-# The share of a core's own cache for a piece that is scanned: it is read again after its blocks have been added up.
-SCANNED_SHARE = 1 / 4
 # Elements along a side of a tile that is copied through registers.
 WIDEST_TILE = 16
 # What a loop body may keep in private memory; more goes to memory of the thread.
@@ -226,23 +225,26 @@ class CpuStrategist(DeviceStrategist):
         return self.in_order(r, path, nest) if scan is None else Choice(path, scan)
 
     def _scan(self, r: Term, nest: Nest) -> Strategy | None:
-        """Pieces that the threads share and that stay in a core's cache between their sums and their scan; in these,
-        squares of as many blocks as lanes, scanned side by side. None for what has no such algebra, or is short."""
-        n, lanes = length_of(r.args[2]), min(self._lanes(r), WIDEST_TILE)
-        if not (is_constant(r.args[2]) and isinstance(element_of(r), Scalar) and has_start(r)):
+        """Squares of as many vectors as lanes, each after the sums of those before; in a square, vectors in doubling
+        steps, or, where steps cost much, turned and side by side.
+
+        None for what has no such algebra, or is short.
+        """
+        n, element = length_of(r.args[2]), element_of(r)
+        lanes = min(self._lanes(r), WIDEST_TILE)
+        if not (is_constant(r.args[2]) and isinstance(element, Scalar) and has_start(r) and lanes > 1):
             return None
-        square = lanes * lanes
-        if n == square and lanes > 1:
+        square, cheap = lanes * lanes, body_work(r) <= CHEAP_WORK and not element.is_complex
+        if n == lanes and cheap:
+            return scan_steps[lanes](PRIVATE) | self.in_order(r, (), nest).strategy
+        if n == square and cheap:
+            return scan_vectors(lanes, PRIVATE)
+        if n == square:
             return scan_lanes(lanes, self.memory_for(r.type, (*nest, SEQ)), (VEC, UNROLL))
-        memory, piece = self.memory_for(r.type, nest), square
-        if not nest and n * body_work(r) >= PARALLEL_WORK:
-            shares = self.model.cores * PIECES
-            most = int(core_cache(self.model) * SCANNED_SHARE) // bytes_of(element_of(r))
-            pieces = shares * -(-n // (shares * most))
-            memory, piece = HEAP, n // pieces // square * square or n // pieces
-        if n < 2 * piece or piece < 2:
+        if n < 2 * square:
             return None
-        return scan_of_sums_rest(piece, memory) if n % piece else scan_of_sums(piece, memory)
+        memory = self.memory_for(r.type, nest)
+        return scan_of_sums_rest(square, memory) if n % square else scan_of_sums(square, memory)
 
     def _sums_in_lanes(self, r: Term) -> bool:
         """Is memory contiguous along the reduction, and may its order change?"""

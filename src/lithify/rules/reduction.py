@@ -171,7 +171,9 @@ reduce_lanes = rule(
     law="n partial results side by side: lane i takes the elements i, i + n, i + 2 n, ..",
 )
 
-_OF_SUMS = """let sums = to[memory] (scan@k.sums f z (to[memory] (map@k.block (reduce@k.tile f e) (split n {xs})))) in
+# (The blocks' sums have a name, as the scan of them may read them more than once.)
+_OF_SUMS = """let own = to[memory] (map@k.block (reduce@k.tile f e) (split n {xs})) in
+     let sums = to[memory] (scan@k.sums f z own) in
      {result}"""
 _BLOCKS = """join (map@k.block (λp. scan@k.tile f p.0 p.1)
        (zip (take (length xs // n) (concat (singleton z) sums)) (split n {xs})))"""
@@ -216,6 +218,46 @@ scan_lanes = rule(
     law="""scan-blocked with the blocks side by side, one a lane: they are turned so that lanes are neighbours, scanned
     at the same time, and what came before a block is added to all of it.""",
 )
+
+scan_vectors = rule(
+    "scan-vectors",
+    """scan@k f z xs
+       -> let S = to[memory] (map[unroll]@k.block (scan@k.tile f e) (split n xs)) in
+          let B = to[memory] (scan[unroll, out]@k.sums (λa b. map[vec]@k.lane (λq. f q (nth (n - 1) b)) a)
+                                                       (replicate n z) S) in
+          join (map[unroll]@k.block (λp. map[vec]@k.lane (λq. f q.0 q.1) (zip p.0 p.1))
+                                    (zip (take (length xs // n) (concat (singleton (replicate n z)) B)) S))""",
+    parameters="n memory",
+    when=["n | length xs", "n >= 1", "associative f", "neutral e f"],
+    examples=[Example("λ (xs : 8.f32). scan (+) 0 xs", (2, PRIVATE))],
+    law="""scan-blocked with a block a vector, where what came before a block stands in every lane: all that moves are
+    vectors.""",
+)
+
+
+def _doubling(n: int) -> str:
+    """Sums of 1, 2, 4, .. elements up to each, one line each: to those of d elements come those of the d before."""
+    lines, d = ["let S1 = to[memory] (map[vec]@k.lane (λx. x) xs) in"], 1
+    while d < n:
+        pairs = f"(zip (pad {d} 0 (fill z) (take {n - d} S{d})) S{d})"
+        step = f"map[vec]@k.lane (λp. f p.0 p.1) {pairs}"
+        lines.append(step if 2 * d == n else f"let S{2 * d} = to[memory] ({step}) in")
+        d *= 2
+    return " ".join(lines)
+
+
+scan_steps = {
+    n: rule(
+        f"scan-steps-{n}",
+        f"scan@k f z xs -> {_doubling(n)}",
+        parameters="memory",
+        when=[f"length xs == {n}", "associative f", "neutral z f"],
+        examples=[Example(f"λ (xs : {n}.f32). scan (+) 0 xs", (PRIVATE,))],
+        law="""In lanes: in step k, each takes over the sum that lies 2^k to its left, if there is one (W. Hillis and G.
+        Steele 1986).""",
+    )
+    for n in (2, 4, 8, 16)
+}
 
 scan_blocked = rule(
     "scan-blocked",

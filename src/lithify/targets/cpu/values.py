@@ -149,6 +149,9 @@ class ValueEmitter(IndexEmitter):
         varies = self.depends_on_lane(access.index, *load.guard) or (self.lane is not None and access.stride is None)
         if not varies:
             return self._load_one(load, access)
+        shifted = self._load_shifted(load, access)
+        if shifted is not None:
+            return self._where(load.guard, (self.from_memory(shifted, buffer.scalar),), load.fill)
         mask = self.lane_mask(load.guard)
         nearby = self._load_nearby(access) if mask is None and access.stride is None else None
         if nearby is not None:
@@ -224,6 +227,28 @@ class ValueEmitter(IndexEmitter):
         if parts == 1:
             return (self.shuffle(whole, order) if reverse else whole,)
         return tuple(self.shuffle(whole, [2 * i + k for i in order]) for k in range(2))
+
+    def _load_shifted(self, load: ir.Load, access: Access) -> Value | None:
+        """Neighbours in private memory that lie across its vectors: those whole, permuted, so that they stay registers.
+
+        None where they lie as a vector does, or it is not known which lanes there are.
+        """
+        buffer, w = access.buffer, self.width
+        if buffer.memory.name != "private" or buffer.scalar.is_complex or access.stride != 1:
+            return None
+        lowest, size = self.lowest(access), prod(extent.constant or 0 for extent in buffer.shape)
+        shift = lowest.offset % w
+        first = lowest - shift
+        if not shift or size % w or first.alignment % w or any(g.variables() != {self.lane} for g in load.guard):
+            return None
+        there = [lane for lane in range(w) if all(g.evaluate({self.lane: lane}) >= 0 for g in load.guard)]
+        vectors = sorted({(lane + shift) // w for lane in there})
+        if not vectors:
+            return None
+        kind, align = memory_kind(buffer.scalar), self.alignment(access, first)
+        parts = [self._raw(kind, w, self.address(access, first + w * vector), align) for vector in vectors]
+        order = [(lane + shift) % (w * len(parts)) for lane in range(w)]
+        return self.shuffle(parts[0], order, parts[-1])
 
     def _load_nearby(self, access: Access) -> Parts | None:
         """One vector with what all lanes need, permuted: at the ends of rows, where padding repeats elements.
