@@ -102,6 +102,9 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run", "total.lift", *XS, "--device", "gpu"), "no device 'gpu'.*devices of this machine are cpu"),
     (("run", "total.lift", *XS, "--device", "cpu:3"), "no device 'cpu:3'"),
     (("run", "total.lift", *XS, "--device", "opencl:99"), "OpenCL device"),
+    (("check", "programs.lift", "--strategy", "reduction-9"), "no strategy named reduction-9.*did you mean"),
+    (("check", "programs.lift", "--device", "gpu"), "no device 'gpu'"),
+    (("check", "total.lift", "--arg", "6.f32", "--strategy", "reduction-9"), "no strategy named reduction-9"),
     (("run", "total.lift", *XS, "--strategy", "reduction-9"), "no strategy named reduction-9.*did you mean"),
     (("derive", "programs.lift:double", *XS, "--strategy", "reduction-1"), "reduction-1 is for"),
     (("source", "total.lift", "--target", "fortran", "--arg", "6.f32"), "no target fortran.*opencl"),
@@ -244,5 +247,7 @@ def test_check_says_what_must_hold_of_sizes(lithify: Command, tmp_path: Path) ->
     assert "f : n.f32 -> (n - 2).3.f32   (fits where 2 <= n)" in result.out
     assert "(fits where k divides m*n; a call gives k)" in result.out
     assert lithify("check", f"{file}:f").out == result.out.splitlines()[0] + "\n"
+    assert "(fits where 3 divides m*n)" in lithify("check", str(file), "--size", "k=3").out
+    assert lithify("run", f"{file}:f", "--arg", "random:6,f32", "--size", "k=3").code == 2
     assert lithify("check", f"{file}:f", "--arg", "5.f32").code == 0
     assert lithify("check", f"{file}:f", "--arg", "1.f32").code == 2

@@ -213,6 +213,23 @@ def test_strategies_and_parameters_are_refused_when_they_are_given() -> None:
     assert MODULE["product"].by("tiled(n=32, m=32, k=8)").strategy == "tiled(n=32, m=32, k=8)"
 
 
+def test_sizes_that_a_program_does_not_have_are_refused() -> None:
+    """Those of another program of the same text are not its own; those of what it uses are."""
+    with pytest.raises(lf.TypeMismatch, match="`scal` has no size b"):
+        MODULE["scal"](2.0, XS, sizes={"b": 2})
+    uses = lf.parse("parts xs = split b xs\ncut : n.f32 -> _\nother xs = xs\ncut xs = map sum (parts xs)")
+    assert uses["cut"](XS, sizes={"b": 2}).tolist() == [1, 5]
+    assert uses["cut"](XS, sizes={"b": 2, "n": 4}).tolist() == [1, 5]
+    with pytest.raises(lf.TypeMismatch, match="`other` has no size b"):
+        uses["other"](XS, sizes={"b": 2})
+    b = lf.size("b")
+    cut = lf.program(lambda xs: xs >> lf.split(b) >> lf.map(lf.sum))
+    assert cut(XS, sizes={"b": 2}).tolist() == [1, 5]
+    with pytest.raises(lf.TypeMismatch, match="has no size c\nhint: its sizes are b"):
+        cut(XS, sizes={"b": 2, "c": 2})
+    assert lf.program(lambda xs: uses["parts"](xs)).term(XS, sizes={"b": 2}).type == lf.Array[2, 2, lf.f32]
+
+
 def test_sizes_of_numpys_integers_are_sizes() -> None:
     assert MODULE["blocks"](XS, sizes={"b": np.int64(2)}).tolist() == [1, 5]
     assert str(lf.Array[np.int32(3), lf.f32]) == "3.f32"

@@ -28,6 +28,7 @@ def check_program(
     fixed = read_sizes(sizes)
     place, name = split_reference(reference)
     if place.endswith(SUFFIX) and not name and not arguments and not values:
+        _check_options(device, strategy)
         return _check_file(place, fixed)
     program = find_program(reference, device=device, strategy=strategy)
     if not arguments and not values:
@@ -42,6 +43,18 @@ def check_program(
         found = program.check(*given, sizes=fixed)
     out().print(str(found))
     return 0 if found else BROKEN
+
+
+def _check_options(device: str | None, strategy: str | None) -> None:
+    """Raise LithifyError for a device or a strategy that there is not: a file's types do not depend on them."""
+    if device is not None:
+        from lithify.program import device as find_device
+
+        find_device(device)
+    if strategy is not None:
+        from lithify.lowering.strategies import named
+
+        named(strategy)
 
 
 def _check_file(path: str, sizes: dict[str, int]) -> int:

@@ -161,9 +161,18 @@ def build(
     except TypeMismatch as error:
         _check_sizes(function, tracing.missed, types, error)
         raise
+    named = tracing.met | {v for a in annotations if a is not None for s in sizes_in(a) for v in s.variables()}
+    unused = [name for name in known.given if as_variable(size_variable(name)) not in named]
+    if unused:
+        raise TypeMismatch(f"{_name(function)} has no size {', '.join(unused)}", hint=_sizes_hint(named))
     open_ = {v for value in known.given.values() for v in value.variables()}  # given as sizes that are not known
     _check_sizes(function, (tracing.missed | _size_variables(term)) - open_, types)
     return Elaborated(term, tuple(zip(names, types, strict=True)), {v.name: e for v, e in known.bound.items()})
+
+
+def _sizes_hint(named: set[Variable]) -> str:
+    listed = ", ".join(sorted(variable.name for variable in named))
+    return f"its sizes are {listed}" if listed else "it names no sizes"
 
 
 def _gives_function(function: Callable[..., Any], result: FunctionValue) -> TypeMismatch:

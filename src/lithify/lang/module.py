@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -191,9 +191,27 @@ class Definition:
             raise
 
     def _refuse_unused(self, sizes: Sizes | None) -> None:
-        unused = [n for n in sizes or () if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", self.module.source.text)]
+        unused = [name for name in sizes or () if not _mentions(self.module.source.text, name)]
         if unused:
             raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}")
+
+    def check_sizes(self, names: Iterable[str]) -> None:
+        """Raise TypeMismatch for a size that neither the definition names nor one that it rests on."""
+        text = self._own_text()
+        unused = [name for name in names if not _mentions(text, name)]
+        if unused:
+            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", where=str(self.syntax.span))
+
+    def _own_text(self) -> str:
+        """The text of the definition, and of those that it rests on."""
+        texts = {each.name: _text(each) for each in self.module.declarations}
+        found: dict[str, str] = {}
+        pending = [self.name]
+        while pending:
+            name = pending.pop()
+            found[name] = texts[name]
+            pending += [other for other in texts if other not in found and _mentions(texts[name], other)]
+        return "\n".join(found.values())
 
     def value(self, sizes: Sizes | None = None, outside: Callable[[str], Expr | None] | None = None) -> Value:
         """The definition as a value, to be used in another program; `outside` tells sizes of that one by name.
@@ -312,6 +330,17 @@ class Definition:
                 )
             result.append((name, reader.type(annotation)))
         return tuple(result)
+
+
+def _text(declaration: Declaration) -> str:
+    """A declaration as it is written, with the type that stands in front of it."""
+    annotation = declaration.annotation if isinstance(declaration, DefinitionSyntax) else None
+    spans = [declaration.span] if annotation is None else [annotation.span, declaration.span]
+    return "\n".join(span.source.text[span.start : span.end] for span in spans)
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _unnamed(position: int, taken: set[str]) -> str:

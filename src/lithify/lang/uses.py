@@ -29,7 +29,7 @@ class Usable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnownSizes:
-    """What the size variables are while a function is traced for arguments of known shapes, and which were missed.
+    """What the size variables are while a function is traced for arguments of known shapes, which were met and missed.
 
     `outer` is the program that uses this one: it knows the sizes that are free here.
     """
@@ -38,9 +38,11 @@ class KnownSizes:
     bound: dict[Variable, Expr]
     outer: KnownSizes | None = None
     missed: set[Variable] = field(default_factory=set)
+    met: set[Variable] = field(default_factory=set)
 
     def resolve(self, size: Expr) -> Expr:
         """A size with what is known of its variables."""
+        self.met.update(size.variables())
         here = size.variables() & self.bound.keys()
         free = size.variables() - here
         known = {v: self.bound[v] for v in here}
@@ -53,6 +55,7 @@ class KnownSizes:
     def named(self, name: str) -> Expr | None:
         """The size of a name, or None."""
         variable = as_variable(size_variable(name))
+        self.met.add(variable)
         if variable in self.bound:
             return self.bound[variable]
         return None if self.outer is None else self.outer.named(name)

@@ -41,6 +41,10 @@ class Source(Protocol):
         """Raises ParseError for a name that nothing defines, where that can be seen without arguments."""
         ...
 
+    def check_sizes(self, names: Sequence[str]) -> None:
+        """Raises TypeMismatch for the name of a size that the program does not have."""
+        ...
+
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         """Text that identifies the program for the disk cache; the term is asked for where it has to be known."""
         ...
@@ -81,6 +85,9 @@ class TextSource:
 
     def check_names(self) -> None:
         self.text.module[self.name].check_names()
+
+    def check_sizes(self, names: Sequence[str]) -> None:
+        self.text.module[self.name].check_sizes(names)
 
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         return f"{self.text.digest} {self.name}"
@@ -126,6 +133,9 @@ class FunctionSource:
 
     def check_names(self) -> None:
         """Python does that when the function is called."""
+
+    def check_sizes(self, names: Sequence[str]) -> None:
+        """Found when the function is called, which may compute them."""
 
     def key(self, elaborated: Callable[[], Elaborated]) -> str:
         from lithify.lang.digest import digest

@@ -98,6 +98,8 @@ class Specialisation:
     def elaborated(self) -> Elaborated:
         """Level 1: the program. Raises TypeMismatch, UnboundSize, ParseError."""
         try:
+            if self.sizes:
+                self.source.check_sizes([name for name, _ in self.sizes])
             known: dict[str, int | Expr] = dict(self.sizes)
             known |= {name: size(name, least) for name, least in self.least}
             return _deeply(self.source.elaborate, self.described, known)
