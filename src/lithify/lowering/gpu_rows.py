@@ -65,13 +65,17 @@ def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     result = _row(element_of(m))
     if not places or None in lengths or not (result or is_scalar(element_of(m))):
         return None
-    in_order = result is not None and not _ends_elementwise(m)
-    longest = LONGEST_READ if result is None else LONGEST_SCANNED if in_order else LONGEST
+    elementwise = result is not None and _ends_elementwise(m)
+    longest = LONGEST_READ if result is None else LONGEST if elementwise else LONGEST_SCANNED
     if not all(SHORTEST <= n <= longest for n in (*filter(None, lengths), *([result] if result else []))):
         return None
     if any(t.kind not in _ONCE for x in rows for t in subterms(x)) or not _walks_along_rows(m, loops):
         return None
-    both = sum(_bytes(element_of(rows[k])) for k in places) + (_bytes(element_of(m)) if in_order else 0)
+    both = sum(_bytes(element_of(rows[k])) for k in places) + (_bytes(element_of(m)) if result else 0)
+    # results need no room where each is written as it is computed, which is worth the while if room is short
+    values_first = elementwise and _MOST_ITEMS * both > _ROOM
+    if values_first:
+        both -= _bytes(element_of(m))
     items = _MOST_ITEMS
     while items > _LEAST_ITEMS and items * both > _ROOM:
         items //= 2
@@ -87,7 +91,7 @@ def staged(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     tile: Strategy = id_
     for k, n in zip(places, lengths, strict=True):
         tile = tile >> at((1, k) if xs.kind == "zip" else (1,), moved(n, True))
-    if result and not in_order:
+    if values_first:
         tile = tile >> _values_first(m, len(places), items)
     elif result:
         tile = map_level(_ITEM) >> tile >> moved(result, False)
