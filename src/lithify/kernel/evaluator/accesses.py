@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,22 @@ from lithify.kernel.evaluator.counts import Counts
 from lithify.kernel.evaluator.memory import Storage, duplicate
 from lithify.kernel.evaluator.races import LARGEST_LOG, READ, WRITE, Access, Event, Log
 from lithify.kernel.evaluator.reports import coordinates, failure, first, first_line
+from lithify.kernel.walk import statements
 from lithify.lang.errors import EvaluationError
 
 Values = NDArray[Any]
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a program is executed, see `run`; `warp` is the number of work-items in a warp."""
+
+    numerics: Numerics
+    random: np.random.Generator
+    checks: bool
+    counts: Counts | None
+    warp: int
 
 
 class Accesses:
@@ -29,28 +42,20 @@ class Accesses:
     def __init__(
         self,
         kernel: ir.Kernel,
+        settings: Settings,
         memories: dict[ir.Buffer, Storage],
-        numerics: Numerics,
-        random: np.random.Generator,
-        checks: bool,
-        counts: Counts | None,
-        warp: int,
-        items: int,
-        written: frozenset[ir.Buffer],
         scratch: dict[int, list[Storage]],
-        warp_barriers: bool,
+        items: int,
     ) -> None:
         self.kernel = kernel
+        self.numerics, self.random, self.checks = settings.numerics, settings.random, settings.checks
+        self.counts, self.warp = settings.counts, settings.warp
         self.memories = memories
-        self.numerics = numerics
-        self.random = random
-        self.checks = checks
-        self.counts = counts
-        self.warp = warp
-        self.items = items  # of a group; 0 in a kernel without groups
-        self.written = written
         self.scratch = scratch  # made afresh when a loop over threads (by id) is entered
-        self.warp_barriers = warp_barriers
+        self.items = items  # of a group; 0 in a kernel without groups
+        everything = list(statements(kernel.body))
+        self.written = {s.buffer for s in everything if isinstance(s, ir.Store | ir.AtomicUpdate)}
+        self.warp_barriers = any(isinstance(s, ir.Barrier) and s.scope == "warp" for s in everything)
         self.formulas: dict[Expr, tuple[Formula, bool]] = {}
         self.constants: dict[int, Values] = {}
         self.copying = False

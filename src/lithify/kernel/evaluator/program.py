@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from lithify.arith import Expr, Variable
 from lithify.evaluate import EXACT, STORED, Numerics, bind_sizes
 from lithify.evaluate.sizes import internal, value_of
 from lithify.kernel import ir
+from lithify.kernel.evaluator.accesses import Settings
 from lithify.kernel.evaluator.active import Active, Integers, Number
 from lithify.kernel.evaluator.asynchronous import InFlight
 from lithify.kernel.evaluator.counts import Counts
@@ -53,34 +55,52 @@ def run(
     that write one element; an index beyond the claimed width or the range of its variable; a kernel that writes its
     input.
     """
-    numerics = EXACT if exact else STORED
+    settings = Settings(EXACT if exact else STORED, np.random.default_rng(seed), checks, counts, warp)
     _well_formed(program)
-    types: dict[str, Type] = {b.name: array(*b.shape, b.scalar) for b in program.parameters}
+    bound = _bound_sizes(program, inputs, sizes or {})
+    if index_bits is not None:
+        check_index_width(program, index_bits, {v.name: n for v, n in bound.items()})
+    memories = _memories(program, inputs, bound, settings.numerics)
+    with np.errstate(all="ignore"):
+        for kernel in program.kernels:
+            _Launch(kernel, settings, memories, bound).run()
+    return [_result(memories[buffer], checks) for buffer in program.results]
+
+
+def _bound_sizes(program: ir.Program, inputs: Mapping[str, Any], given: Mapping[str, int]) -> Sizes:
+    """The values of the program's sizes, by the shapes of the inputs or as given."""
+    types = _types(program)
     missing = sorted(types.keys() - inputs.keys())
     if missing:
         raise EvaluationError(f"no value is given for {', '.join(missing)}")
-    bound = bind_sizes(types, inputs, sizes)
+    bound = bind_sizes(types, inputs, given)
     for variable in program.sizes:
         if variable not in bound:
-            if not sizes or variable.name not in sizes:
+            if variable.name not in given:
                 raise UnboundSize(f"size {variable.name} is not bound", hint=f"sizes={{{variable.name!r}: value}}")
-            bound[variable] = int(sizes[variable.name])
-    if index_bits is not None:
-        check_index_width(program, index_bits, {v.name: n for v, n in bound.items()})
+            bound[variable] = int(given[variable.name])
+    return bound
+
+
+def _types(program: ir.Program) -> dict[str, Type]:
+    return {b.name: array(*b.shape, b.scalar) for b in program.parameters}
+
+
+def _memories(
+    program: ir.Program, inputs: Mapping[str, Any], sizes: Sizes, numerics: Numerics
+) -> dict[ir.Buffer, Storage]:
+    """What all kernels share: parameters with their values; results and temporaries, which nothing has written yet."""
+    types = _types(program)
     memories: dict[ir.Buffer, Storage] = {}
     for buffer in (*program.parameters, *program.results, *program.temporaries):
-        memories[buffer] = Storage(buffer, tuple([value_of(s, bound) for s in buffer.shape]), 0)
+        memories[buffer] = Storage(buffer, tuple([value_of(s, sizes) for s in buffer.shape]), 0)
         if buffer in program.parameters:
-            value = internal(inputs[buffer.name], types[buffer.name], buffer.name, bound, numerics)
+            value = internal(inputs[buffer.name], types[buffer.name], buffer.name, sizes, numerics)
             assert isinstance(value, np.ndarray)
             memories[buffer].load(np.array(value))
         else:
             memories[buffer].allocate(numerics)
-    random = np.random.default_rng(seed)
-    with np.errstate(all="ignore"):
-        for kernel in program.kernels:
-            _Launch(kernel, memories, bound, numerics, random, checks, counts, warp).run()
-    return [_result(memories[buffer], checks) for buffer in program.results]
+    return memories
 
 
 def _result(storage: Storage, checks: bool) -> np.ndarray[Any, np.dtype[Any]]:
@@ -111,46 +131,30 @@ def _well_formed(program: ir.Program) -> None:
 class _Launch:
     """One kernel: its scratch memory, its hardware indices, and the order of its groups."""
 
-    def __init__(
-        self,
-        kernel: ir.Kernel,
-        memories: dict[ir.Buffer, Storage],
-        sizes: Sizes,
-        numerics: Numerics,
-        random: np.random.Generator,
-        checks: bool,
-        counts: Counts | None,
-        warp: int,
-    ) -> None:
+    def __init__(self, kernel: ir.Kernel, settings: Settings, memories: dict[ir.Buffer, Storage], sizes: Sizes) -> None:
         self.kernel = kernel
         self.sizes = sizes
-        self.numerics = numerics
-        self.random = random
+        self.numerics, self.random = settings.numerics, settings.random
         self.on_groups = bool(kernel.grid or kernel.group)
         self.grid = self._extents(kernel.grid)
         self.group = self._extents(kernel.group)
         lane = next((v for level, v in kernel.hardware.items() if level.name == "lane"), None)
         if lane is not None and lane.extent is not None:
-            warp = value_of(lane.extent, sizes)
-        self.warp = warp
+            settings = replace(settings, warp=value_of(lane.extent, sizes))
+        self.warp = settings.warp
         scratch = self._scratch()
         self.own = [storage for group in scratch.values() for storage in group]
         self.interpreter = Interpreter(
-            kernel=kernel,
-            memories={**memories, **{storage.buffer: storage for storage in self.own}},
-            numerics=numerics,
-            random=random,
-            checks=checks,
-            counts=counts,
-            warp=warp,
-            items=self._product(self.group) if self.on_groups else 0,
-            written=frozenset(_written(kernel.body)),
-            scratch=scratch,
-            warp_barriers=any(isinstance(s, ir.Barrier) and s.scope == "warp" for s in statements(kernel.body)),
+            kernel,
+            settings,
+            {**memories, **{storage.buffer: storage for storage in self.own}},
+            scratch,
+            self._product(self.group) if self.on_groups else 0,
         )
+        counts = settings.counts
         if counts is not None:
             counts.kernels += 1
-            counts.warp = warp
+            counts.warp = settings.warp
             private = sum(s.count for s in self.own if s.buffer.memory.name != "local")
             local = sum(s.count * s.buffer.scalar.bytes for s in self.own if s.buffer.memory.name == "local")
             counts.private_elements = max(counts.private_elements, private)
@@ -253,12 +257,6 @@ class _Launch:
         if dim >= len(extents):
             return np.zeros_like(number)
         return number // self._product(extents[:dim]) % extents[dim]
-
-
-def _written(block: ir.Block) -> Iterator[ir.Buffer]:
-    for statement in statements(block):
-        if isinstance(statement, ir.Store | ir.AtomicUpdate):
-            yield statement.buffer
 
 
 Path = tuple[ir.Loop, ...]
