@@ -62,6 +62,8 @@ def cases(scalar: Scalar) -> list[tuple[Operator, list[Scalar], Scalar]]:
     for operator in OPERATORS.values():
         if operator.typing is Typing.MAKE_COMPLEX and scalar not in (f32, f64):
             continue
+        if operator.typing is Typing.SINGLE and scalar is not f32:
+            continue
         if operator.typing is Typing.CONVERT:
             assert operator.target is not None
             found.append((operator, [scalar], operator.target))

@@ -41,6 +41,7 @@ class Typing(Enum):
     DEFINED = "that of the definition"
     MAKE_COMPLEX = "(f, f) -> complex of f"
     PART = "complex of f -> f"
+    SINGLE = "f32 -> f32"
 
 
 ORDERED = frozenset({Kind.SIGNED, Kind.UNSIGNED, Kind.FLOAT})
@@ -114,6 +115,8 @@ class Operator:
         if not isinstance(first, Scalar):
             hint = "convert the index first, for example `i32 i`" if isinstance(first, Index) else "use map"
             raise TypeMismatch(f"{self.name} works on scalars, not on {first}", hint=hint)
+        if self.typing is Typing.SINGLE and first is not f32:
+            raise TypeMismatch(f"{self.name} takes an f32, not {first}", hint=f"convert it: `{self.name} (f32 x)`")
         if first.kind not in self.kinds:
             raise TypeMismatch(f"{self.name} is not defined on {first} ({first.kind.value})")
         if self.typing is Typing.COMPARE:
@@ -203,6 +206,8 @@ _TABLE = (
                meaning=f"a {symbol} b") for name, symbol in (
         ("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))),
     Operator("select", 3, Typing.SELECT, ANY, meaning="b where a holds, else c; both are evaluated"),
+    Operator("tf32", 1, Typing.SINGLE, frozenset({Kind.FLOAT}),
+             meaning="the f32 rounded to 11 significant bits, ties to even: what TF32 multiplies"),
     Operator("complex", 2, Typing.MAKE_COMPLEX, frozenset({Kind.FLOAT}), meaning="a + i b"),
     Operator("re", 1, Typing.PART, frozenset({Kind.COMPLEX}), meaning="real part"),
     Operator("im", 1, Typing.PART, frozenset({Kind.COMPLEX}), meaning="imaginary part"),

@@ -15,7 +15,9 @@ import numpy as np
 from lithify.arith import Expr, as_expr
 from lithify.explore.comparison import distance, relative_difference
 from lithify.lang.errors import LithifyError
-from lithify.lang.scalars import SCALARS, Kind, Scalar
+from lithify.lang.operators import Typing
+from lithify.lang.scalars import SCALARS, Kind, Scalar, f16
+from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.program.arguments import flatten
 
@@ -100,6 +102,7 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
     inputs = dict(zip(names, values, strict=True))
     expected = _leaves(evaluate(elaborated.term, inputs))
     scalars = _scalars_of(elaborated.type)
+    coarsest = _coarsest_rounding(elaborated.term)
     levels: list[LevelResult] = []
 
     def level(name: str, compute: Callable[[], Any]) -> None:
@@ -108,7 +111,7 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
         except LithifyError as error:
             levels.append(LevelResult(name, None, 0.0, str(error)))
             return
-        levels.append(compare(name, found, expected, scalars))
+        levels.append(compare(name, found, expected, scalars, coarsest))
 
     def kernels() -> Any:
         from lithify.kernel.evaluator import run
@@ -190,13 +193,18 @@ def _scalars_of(type_: Type) -> list[Scalar]:
 # ---- comparing -------------------------------------------------------------------------------------------------------
 
 
-def compare(name: str, found: Values, expected: Values, scalars: Sequence[Scalar]) -> LevelResult:
-    """How far the results are from what is expected, relative to the largest element of each."""
+def compare(
+    name: str, found: Values, expected: Values, scalars: Sequence[Scalar], coarsest: float = 0.0
+) -> LevelResult:
+    """How far the results are from what is expected, relative to the largest element of each.
+
+    `coarsest` is what a rounding on the way may change in them, where they are floating point.
+    """
     worst, allowed = 0.0, 0.0
     for got, wanted, scalar in zip(found, expected, scalars, strict=True):
         if got.shape != wanted.shape:
             return LevelResult(name, None, 0.0, f"has shape {got.shape}, the definition gives {wanted.shape}")
-        tolerance = tolerance_of(scalar)
+        tolerance = max(tolerance_of(scalar), coarsest if tolerance_of(scalar) else 0.0)
         difference = relative_difference(got, wanted)
         if difference > tolerance:
             place = np.unravel_index(int(np.argmax(distance(got, wanted))), got.shape)
@@ -206,6 +214,13 @@ def compare(name: str, found: Values, expected: Values, scalars: Sequence[Scalar
             return LevelResult(name, difference, tolerance, text)
         worst, allowed = max(worst, difference), max(allowed, tolerance)
     return LevelResult(name, worst, allowed)
+
+
+def _coarsest_rounding(term: Term) -> float:
+    """What the roundings of a program's operators may change: those of bf16 in a result of f32, for example."""
+    operators = [t for t in subterms(term) if t.kind == "op"]
+    types = [f16 if t["operator"].typing is Typing.SINGLE else t.type for t in operators]  # TF32 has as many bits
+    return max([tolerance_of(type_) for type_ in types if isinstance(type_, Scalar)], default=0.0)
 
 
 def tolerance_of(scalar: Scalar) -> float:

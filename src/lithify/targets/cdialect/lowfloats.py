@@ -42,6 +42,11 @@ _BF16 = {
     "round_bf16": "{function} {f} round_bf16({f} x) {{ return decode_bf16(encode_bf16(x)); }}",
 }
 
+_TF32 = """{function} {f} round_tf32({f} x) {{
+  {u} bits = bits_of_f32(x);
+  return x != x ? x : f32_of_bits((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u);
+}}"""
+
 # Rounds towards zero and then sets the last bit where anything was lost: a second rounding sees on which side of a tie
 # the value lies (S. Boldo, G. Melquiond, "When double rounding is odd", 2005).
 _ODD = """{function} {f} odd_f32({d} x) {{
@@ -109,6 +114,7 @@ def low_float_auxiliaries(function: str, unsigned: str, single: str, double: str
     common: dict[str, object] = {"function": function, "u": unsigned, "f": single, "d": double}
     texts = {name: text.format(**common) for name, text in _BF16.items()}
     texts["odd_f32"] = _ODD.format(**common)
+    texts["round_tf32"] = _TF32.format(**common)
     for form in _FORMATS:
         fields = common | form.fields()
         for verb, text in (("encode", _ENCODE), ("decode", _DECODE), ("round", _ROUND)):

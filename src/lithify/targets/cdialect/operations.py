@@ -74,6 +74,7 @@ OPERATIONS: Operations = {
     ("div", FLOAT): _DIVIDE,
     ("neg", FLOAT): prefix("-"),
     ("rsqrt", FLOAT): Template("1 / sqrt{f}({0})", QUOTIENT, (CHOICE,)),
+    ("tf32", FLOAT): call("round_tf32", 1, auxiliary="round_tf32"),
     **_mathematical({"min": "fmin", "max": "fmax", "pow": "pow"}, 2),
     **_mathematical({"fma": "fma"}, 3),
     **_mathematical(
@@ -115,4 +116,7 @@ VECTOR_OPERATIONS: Operations = {
     ("or", BOOL): infix("|", BITS),
     ("xor", BOOL): infix("^", BITS),
     ("rsqrt", FLOAT): Template("1.0f / sqrt({0})", QUOTIENT, (CHOICE,)),
+    ("tf32", FLOAT): Template(
+        "select(as_{t}((as_{u}({0}) + 0xfffu + ((as_{u}({0}) >> 13) & 1u)) & 0xffffe000u), {0}, isnan({0}))",
+        PRIMARY, (CHOICE,)),
 }  # fmt: skip

@@ -56,6 +56,7 @@ _FLOAT: dict[str, Callable[[Builder, list[Value]], Value]] = {
     "floor": lambda b, v: b.intrinsic("floor", *v),
     "ceil": lambda b, v: b.intrinsic("ceil", *v),
     "round": lambda b, v: b.intrinsic("roundeven", *v),
+    "tf32": lambda _b, v: _tf32(v[0]),
     **mathematics.FUNCTIONS,
 }
 
@@ -74,6 +75,13 @@ def _float(b: Builder, name: str, values: list[Value], scalar: Scalar) -> Value:
     if name == "fma":  # the product of two narrow floats is exact in f64
         wide = [v.cast("fpext", "double") for v in wide]
     return narrow(_FLOAT[name](b, wide), scalar)
+
+
+def _tf32(value: Value) -> Value:
+    """f32 rounded to nearest even with 10 bits behind the point."""
+    bits = value.bits()
+    rounded = (bits + ((bits.lshr(13) & 1) + 0xFFF)) & -(1 << 13)
+    return value.compare("ne", value).choose(value, rounded.cast("bitcast", "float"))
 
 
 _LOGICAL: dict[str, Callable[[list[Value]], Value]] = {
