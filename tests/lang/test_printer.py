@@ -13,11 +13,11 @@ from lithify.arith import Expr, size
 from lithify.lang import build as b
 from lithify.lang import elaborate_term, parse_expression, parse_type, show, show_program, to_syntax
 from lithify.lang.annotations import TypeReader
-from lithify.lang.coerce import operator_function
 from lithify.lang.elaborate import elaborate
 from lithify.lang.errors import LithifyError
 from lithify.lang.index_functions import index_function, reverse, stride
 from lithify.lang.levels import LOCAL, SEQ, VEC, Level, Memory
+from lithify.lang.operate import operator_function
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import bf16, bool_, complex64, f32, f64, i8, i32, u8
 from lithify.lang.term import Term, substitute_parameters, subterms

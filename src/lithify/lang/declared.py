@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from lithify.lang.coerce import as_term, lambda_of, operate
+from lithify.lang.coerce import as_term, lambda_of
 from lithify.lang.errors import LithifyError, TypeMismatch
+from lithify.lang.operate import operate
 from lithify.lang.operators import Operator, Typing
 from lithify.lang.term import Term
 from lithify.lang.types import Type

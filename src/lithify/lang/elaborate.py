@@ -15,11 +15,13 @@ from lithify.arith import ArithError, Expr, as_expr, size
 from lithify.lang import prelude
 from lithify.lang.annotations import TypeReader
 from lithify.lang.attributes import attributes_of
-from lithify.lang.coerce import as_term, call, call_with_element, components, is_index, let, operate, operator_function
+from lithify.lang.coerce import as_term, call, call_with_element, components, let
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.notation import builtin, names
+from lithify.lang.operate import operate, operator_function
 from lithify.lang.operators import BY_SYMBOL, OPERATORS, Operator
+from lithify.lang.positions import is_index
 from lithify.lang.primitives import array_literal, at, projection
 from lithify.lang.syntax import (
     Annotation,

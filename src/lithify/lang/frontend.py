@@ -24,7 +24,7 @@ from lithify.arith import size as size_variable
 from lithify.lang import build as core
 from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
-from lithify.lang.coerce import as_term, call, operate, operator_function
+from lithify.lang.coerce import as_term, call
 from lithify.lang.coerce import let as share
 from lithify.lang.declared import Claims, OperatorCheck, as_function, declare
 from lithify.lang.elaborate import Elaborator
@@ -32,6 +32,7 @@ from lithify.lang.errors import LithifyError, TypeMismatch, UnboundSize
 from lithify.lang.given import kind_of, text_given
 from lithify.lang.levels import Memory
 from lithify.lang.module import Elaborated
+from lithify.lang.operate import operate, operator_function
 from lithify.lang.operators import OPERATORS, Operator, convert_to
 from lithify.lang.place import located, place
 from lithify.lang.primitives import PRIMITIVES, to_memory

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,21 +17,20 @@ from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
 from lithify.lang.coerce import as_term, call
-from lithify.lang.declared import Claims, OperatorCheck, as_function, declare
+from lithify.lang.declared import Claims, OperatorCheck, declare
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator
 from lithify.lang.parser import PARTS, UNUSED, parse
+from lithify.lang.scope import Scope, parameter_types
 from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
     Declaration,
     DefinitionSyntax,
-    FunctionType,
     NamePattern,
     OperatorSyntax,
     Source,
-    TypeSyntax,
     called_names,
     free_names,
     parameters_of,
@@ -239,7 +237,7 @@ class Definition:
 
     def _entered(self, elaborator: Elaborator) -> Value:
         """The definition as the program that is elaborated: its parameters' sizes are known everywhere in it."""
-        value = _Scope(self.module, elaborator, self.position + 1)[self.name]
+        value = Scope(self.module, elaborator, self.position + 1)[self.name]
         elaborator.entering = True
         return replace(value, definition=None) if isinstance(value, FunctionValue) else value
 
@@ -249,7 +247,7 @@ class Definition:
         What a template means depends on its arguments; this does not. Other names may be those of sizes.
         """
         elaborator = Elaborator()
-        scope = _Scope(self.module, elaborator, self.position)
+        scope = Scope(self.module, elaborator, self.position)
         called = {id(name) for name in called_names(self.syntax.value)}
         for name in free_names(self.syntax.value):
             if id(name) in called and name.name not in scope and isinstance(v := elaborator.name(name, {}), Numeral):
@@ -258,7 +256,7 @@ class Definition:
 
     def _unbound(self, elaborator: Elaborator) -> UnboundSize:
         """All the sizes that are missing, not only those that were met before something did not fit."""
-        scope = _Scope(self.module, elaborator, self.position)
+        scope = Scope(self.module, elaborator, self.position)
         for name in free_names(self.syntax.value):
             if name.name not in scope and isinstance(value := elaborator.name(name, {}), Numeral):
                 if isinstance(value.value, FreeName):
@@ -267,7 +265,7 @@ class Definition:
 
     def _elaborate(self, elaborator: Elaborator, arguments: Sequence[Type] | Mapping[str, Type] | None) -> Elaborated:
         value = self._entered(elaborator)  # an error in it is not one in its use
-        parameters = self._parameters(elaborator, _Scope(self.module, elaborator, self.position + 1), value, arguments)
+        parameters = self._parameters(elaborator, Scope(self.module, elaborator, self.position + 1), value, arguments)
         for name, type_ in parameters:
             if not isinstance(value, FunctionValue):
                 raise TypeMismatch(
@@ -318,7 +316,7 @@ class Definition:
         annotations = [p.annotation if isinstance(p, NamePattern) else None for p in written]
         names = self.parameters
         if self.syntax.annotation is not None:
-            annotations = list(_parameter_types(self.syntax.annotation))
+            annotations = list(parameter_types(self.syntax.annotation))
             names = (*names, *[f"arg{i}" for i in range(len(names) + 1, len(annotations) + 1)])
         reader = TypeReader(scope, lambda e: elaborator.size(e, scope, elaborator.sizes.symbolic))
         result = []
@@ -349,89 +347,3 @@ def _unnamed(position: int, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _parameter_types(annotation: TypeSyntax) -> Iterator[TypeSyntax]:
-    while isinstance(annotation, FunctionType):
-        yield annotation.parameter
-        annotation = annotation.result
-
-
-class _Scope(MutableMapping[str, Value]):
-    """The definitions above a position of a module, evaluated when they are named."""
-
-    def __init__(self, module: Module, elaborator: Elaborator, end: int) -> None:
-        self.module, self.elaborator, self.end = module, elaborator, end
-        self.positions = {d.name: i for i, d in enumerate(module.declarations)}
-        self.evaluated: dict[str, Value] = {}
-
-    def __getitem__(self, name: str) -> Value:
-        if name in self.evaluated:
-            return self.evaluated[name]
-        position = self.positions[name]
-        declaration = self.module.declarations[position]
-        if position >= self.end:
-            own = position == self.end
-            raise ParseError(
-                f"`{name}` is used in its own definition: recursion is not possible"
-                if own
-                else f"`{name}` is used above its definition",
-                where=None if own else f"defined here: {declaration.span}",
-                hint="use map, reduce, scan or iterate" if own else "move the definition up",
-            )
-        scope = ChainMap({}, _Scope(self.module, self.elaborator, position))
-        if isinstance(declaration, OperatorSyntax):
-            value: Value = self._operator(declaration, scope)
-        else:
-            value = _definition_value(self.elaborator, declaration, scope)
-        self.evaluated[name] = value
-        return value
-
-    def _operator(self, declaration: OperatorSyntax, scope: MutableMapping[str, Value]) -> FunctionValue:
-        def operator_on(type_: Type) -> Operator:
-            return self.module.operator(declaration, self.elaborator, scope, type_)
-
-        return as_function(declaration.name, operator_on)
-
-    def __setitem__(self, name: str, value: Value) -> None:
-        self.evaluated[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self.evaluated[name]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from [d.name for d in self.module.declarations[: self.end]]
-
-    def __len__(self) -> int:
-        return self.end
-
-
-def _definition_value(
-    elaborator: Elaborator, declaration: DefinitionSyntax, scope: MutableMapping[str, Value]
-) -> Value:
-    annotation = declaration.annotation
-    if annotation is None:
-        value = elaborator.value(declaration.value, scope)
-        return replace(value, definition=declaration.name) if isinstance(value, FunctionValue) else value
-    types = list(_parameter_types(annotation))
-    result = annotation
-    while isinstance(result, FunctionType):
-        result = result.result
-
-    def run(*arguments: Value) -> Value:
-        entered, elaborator.entering = elaborator.entering, False
-        inner: ChainMap[str, Value] = ChainMap(dict(elaborator.sizes.known) if entered else {}, scope)
-        reader = elaborator.types(inner)
-        typed = [
-            reader.annotated(a, t, f"argument {i}") for i, (a, t) in enumerate(zip(arguments, types, strict=True), 1)
-        ]
-        if entered:
-            elaborator.keep_sizes(inner)
-        value = elaborator.value(declaration.value, inner)
-        for argument in typed:
-            value = call(value, argument)
-        return reader.annotated(value, result, f"the result of {declaration.name}")
-
-    if not types:
-        return run()
-    return FunctionValue(declaration.name, len(types), run, (), None, declaration.name)

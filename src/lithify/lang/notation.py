@@ -9,8 +9,9 @@ import math
 from functools import cache
 
 from lithify.lang import build
-from lithify.lang.coerce import call, operator_function
+from lithify.lang.coerce import call
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.operate import operator_function
 from lithify.lang.operators import OPERATORS
 from lithify.lang.primitives import PRIMITIVES, to_memory
 from lithify.lang.scalars import bool_

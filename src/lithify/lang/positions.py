@@ -112,6 +112,11 @@ class Position:
         return f"an index from {self.low} to {self.high}"
 
 
+def is_index(value: object) -> bool:
+    """Is the value an index, by its type or computed from some?"""
+    return isinstance(value, Position) or (isinstance(value, Term) and isinstance(value.type, Index))
+
+
 def _holds(*positions: Position) -> Scalar:
     low = min(max(p.expression.lo, p.low.lo) for p in positions)
     high = max(min(p.expression.hi, p.high.hi) for p in positions)

@@ -16,6 +16,7 @@ from lithify.lang.coerce import as_array, as_function, as_term, call, lambda_of
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.index_functions import IndexFunction, canonical_variable, index_function, reverse, stride
 from lithify.lang.levels import Memory
+from lithify.lang.operate import operate
 from lithify.lang.operators import convert_to
 from lithify.lang.patterns import PATTERNS, Pattern
 from lithify.lang.positions import Position
@@ -326,7 +327,7 @@ def _scalar_of(value: Value, what: str) -> Scalar:
 
 def _wide(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
     scalar = _scalar_of(arguments[0], "wide")
-    return coerce.operate(convert_to(accumulator_of(scalar)), as_term(arguments[0]))
+    return operate(convert_to(accumulator_of(scalar)), as_term(arguments[0]))
 
 
 def _like(_resolve: Resolve | None, arguments: Arguments, _attributes: Attributes) -> Value:
@@ -334,7 +335,7 @@ def _like(_resolve: Resolve | None, arguments: Arguments, _attributes: Attribute
     scalar = _scalar_of(model, "like")
     if isinstance(value, Term) and value.type is scalar:
         return value
-    return coerce.operate(convert_to(scalar), value)
+    return operate(convert_to(scalar), value)
 
 
 def _reduction_of_parts(resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:

@@ -16,14 +16,15 @@ import numpy as np
 
 from lithify.arith import Expr
 from lithify.lang import build
-from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term, is_index, operate
+from lithify.lang.coerce import as_term, call, call_with_element, components, function_of_term
 from lithify.lang.errors import TypeMismatch
 from lithify.lang.foreign import AS_OPERATORS, written_as
 from lithify.lang.given import kind_of
 from lithify.lang.levels import Level, Memory
+from lithify.lang.operate import operate
 from lithify.lang.operators import OPERATORS, Operator
 from lithify.lang.place import located, place
-from lithify.lang.positions import Position
+from lithify.lang.positions import Position, is_index
 from lithify.lang.primitives import PRIMITIVES, array_literal, at, projection
 from lithify.lang.scalars import SCALARS, bool_, scalar_of_dtype
 from lithify.lang.term import Term
