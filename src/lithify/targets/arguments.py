@@ -334,7 +334,7 @@ def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array
     if array.dtype != parameter.dtype or array.shape != shape:
         raise LaunchError(f"{name} is {describe(array)}, but the result is {wanted}")
     if not array.flags.writeable:
-        raise LaunchError(f"{name} is read-only")
+        raise LaunchError(f"{name} is read-only", hint="give an array that may be written, for example a copy")
     if array.size > 1 and not array.flags.c_contiguous and _repeats(array):
         raise LaunchError(f"{name} has elements that share memory (a broadcast or overlapping view)")
     return array
