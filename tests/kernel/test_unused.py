@@ -68,3 +68,20 @@ def test_indices_count_as_reads() -> None:
     subject = program((x,), out, kernel)
     assert drop_unused(subject) == subject
     assert len(list(statements(kernel.body))) == 2
+
+
+def test_elements_of_private_arrays_go_by_themselves() -> None:
+    x, out, t = given("x", 4), result(2), buffer("t", 3, memory=PRIVATE)
+    fill = tuple(store(t, k, load(x, k)) for k in range(3))
+    kernel = on_cpu(*fill, store(out, 0, load(t, 0)), store(out, 1, load(t, 2)), scratch=(t,))
+    slim = drop_unused(program((x,), out, kernel))
+    assert slim.kernels[0].body == (fill[0], fill[2], *kernel.body[3:])
+    assert run(slim, {"x": np.arange(4.0)})[0].tolist() == [0, 2]
+
+
+def test_a_read_at_any_index_keeps_all_elements() -> None:
+    x, out, t = given("x", 4), result(3), buffer("t", 3, memory=PRIVATE)
+    fill = tuple(store(t, k, load(x, k)) for k in range(3))
+    kernel = on_cpu(*fill, loop("i", 3, lambda i: (store(out, i, load(t, i)),)), scratch=(t,))
+    subject = program((x,), out, kernel)
+    assert drop_unused(subject) == subject

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from lithify.kernel import ir
@@ -13,21 +12,20 @@ def drop_unused(program: ir.Program) -> ir.Program:
     """The program without stores to scratch and temporary buffers that no statement reads, and without these buffers.
 
     Reads by a store to memory that is not read itself do not count: what only such stores read is dropped as well, and
-    so are sums that nobody asks for. Loops and conditionals that are empty then go too, and so do kernels; repeated,
-    because they read too.
+    so are sums that nobody asks for. Of private arrays, elements that no statement reads go by themselves. Loops and
+    conditionals that are empty then go too, and so do kernels; repeated, because they read too.
     """
     while True:
         blocks = [kernel.body for kernel in program.kernels]
-        dead = frozenset(b for block in blocks for b in _written(block) if b.role != "output") - _read(blocks)
-        if not dead:
+        stores = [s for block in blocks for s in statements(block) if isinstance(s, ir.Store | ir.AtomicUpdate)]
+        dead = frozenset(s.buffer for s in stores if s.buffer.role != "output") - _read(blocks)
+        elements = _elements_read(blocks)
+        unread = {id(s) for s in stores if s.buffer in dead or _is_unread(s, elements)}
+        if not unread:
             return program
-        kernels = [_without(kernel, dead) for kernel in program.kernels]
+        kernels = [_without(kernel, unread, dead) for kernel in program.kernels]
         temporaries = tuple([b for b in program.temporaries if b not in dead])
         program = replace(program, kernels=tuple([k for k in kernels if k.body]), temporaries=temporaries)
-
-
-def _written(block: ir.Block) -> Iterator[ir.Buffer]:
-    yield from (s.buffer for s in statements(block) if isinstance(s, ir.Store | ir.AtomicUpdate))
 
 
 def _read(blocks: list[ir.Block]) -> set[ir.Buffer]:
@@ -50,19 +48,41 @@ def _read(blocks: list[ir.Block]) -> set[ir.Buffer]:
     return found
 
 
-def _without(kernel: ir.Kernel, dead: frozenset[ir.Buffer]) -> ir.Kernel:
+# Of a private array, the indices at which it is read: their constants, None where one is no constant.
+_Elements = dict[ir.Buffer, set[tuple[int | None, ...]]]
+
+
+def _elements_read(blocks: list[ir.Block]) -> _Elements:
+    found: _Elements = {}
+    for statement in (s for block in blocks for s in statements(block)):
+        for buffer, index in reads_of(statement):
+            if buffer.memory.name == "private":
+                found.setdefault(buffer, set()).add(tuple([e.constant for e in index]))
+    return found
+
+
+def _is_unread(store: ir.Store | ir.AtomicUpdate, read: _Elements) -> bool:
+    """Does a store write an element of a private array that every read of the array leaves out?"""
+    elements = read.get(store.buffer)
+    own = tuple([e.constant for e in store.index])
+    if elements is None or own in elements or isinstance(store, ir.AtomicUpdate):
+        return False
+    return all(any(None not in (a, b) and a != b for a, b in zip(own, each, strict=True)) for each in elements)
+
+
+def _without(kernel: ir.Kernel, unread: set[int], dead: frozenset[ir.Buffer]) -> ir.Kernel:
     scratch = tuple([b for b in kernel.scratch if b not in dead])
-    return replace(kernel, body=_block(kernel.body, dead), scratch=scratch)
+    return replace(kernel, body=_block(kernel.body, unread), scratch=scratch)
 
 
-def _block(block: ir.Block, dead: frozenset[ir.Buffer]) -> ir.Block:
+def _block(block: ir.Block, unread: set[int]) -> ir.Block:
     kept: list[ir.Statement] = []
     for statement in block:
         if isinstance(statement, ir.Store | ir.AtomicUpdate):
-            if statement.buffer not in dead:
+            if id(statement) not in unread:
                 kept.append(statement)
             continue
-        inner = with_blocks(statement, lambda b: _block(b, dead))
+        inner = with_blocks(statement, lambda b: _block(b, unread))
         if not blocks_of(statement) or any(blocks_of(inner)):
             kept.append(inner)
     return tuple(kept)
