@@ -67,6 +67,14 @@ PROGRAMS = {
         "p (a : n.m.f64) (ids : m.idx[16]) = map (λ x . map (λ y . y * y) (scatter[add] ids x)) a",
         ["17.5.f64", "5.idx[16]"],
     ),
+    "histograms in the lanes of vectors": (
+        "p (a : n.m.f64) (ids : m.idx[3]) = map (λ x . sum (map (λ y . y * y) (scatter[add] ids x))) a",
+        ["17.5.f64", "5.idx[3]"],
+    ),
+    "complex histograms in lanes": (
+        "p (a : n.m.complex64) (ids : m.idx[3]) = scan (+) 0 (map (λ x . sum (scatter[add] ids x)) a)",
+        ["17.5.complex64", "5.idx[3]"],
+    ),
     "histogram outside of all loops": (
         "p (xs : n.i64) (ids : n.idx[1]) = reduce (λ a x . map (+) (zip a x)) [0] (split 1 (scatter[xor] ids xs))",
         ["33.i64", "33.idx[1]"],

@@ -298,7 +298,7 @@ class Translator:
         if isinstance(value, ir.Load) and value.buffer is buffer and value.index == index and place.atomic is None:
             return
         if place.atomic is not None:
-            if self.scope.lane is not None:
+            if self.scope.lane is not None and self.scope.lane[0] not in place.suffix:
                 raise self.rejected(
                     term, "the lanes of a vector cannot update one element atomically", "use seq or par"
                 )

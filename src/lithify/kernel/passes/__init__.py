@@ -14,6 +14,7 @@ from lithify.kernel import ir
 from lithify.kernel.passes.barriers import insert_barriers
 from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.lanes import join_lanes
+from lithify.kernel.passes.own_updates import store_own_updates
 from lithify.kernel.passes.repeated import drop_repeated
 from lithify.kernel.passes.reuse import reuse_memory
 from lithify.kernel.passes.sharing import share_with_threads
@@ -32,6 +33,8 @@ PIPELINE: tuple[Pass, ...] = (
     drop_repeated,
     # Required for correctness on CPUs; before all that looks at lifetimes.
     share_with_threads,
+    # Private memory is private now. Required for lanes, which cannot update indivisibly.
+    store_own_updates,
     # Cuts loops at the edges of padding and partial tiles; what it tests in front of a body is implied inside.
     split_index_sets,
     version_symbolic_loops,

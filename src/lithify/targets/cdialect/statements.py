@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from lithify.arith import Expr
 from lithify.kernel.ir import (
-    Apply,
     Async,
     AtomicUpdate,
     Barrier,
@@ -15,7 +14,6 @@ from lithify.kernel.ir import (
     If,
     Kernel,
     Lanes,
-    Load,
     Loop,
     Statement,
     Store,
@@ -30,7 +28,7 @@ from lithify.targets.cdialect.declarations import Declarations, Parameters
 from lithify.targets.cdialect.dialect import Dialect, computed
 from lithify.targets.cdialect.lanes import LaneSplitter, Leaf
 from lithify.targets.cdialect.names import KEYWORDS, Names
-from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place
+from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import Text
 from lithify.targets.cdialect.values import ValuePrinter, shared_values, store_text
 from lithify.targets.cdialect.vector_values import can_be_vector
@@ -160,12 +158,6 @@ class KernelPrinter:
 
     def _atomic(self, statement: AtomicUpdate) -> None:
         place = self.values.places[statement.buffer]
-        own = bool(self.dialect.hardware) and place.buffer.memory.name in PRIVATE_MEMORIES  # of one work-item
-        if place.cells is not None or own:  # nobody else sees it
-            old = Load(statement.buffer, statement.index)
-            value = Apply(statement.operator, (old, statement.value), statement.buffer.scalar)
-            self.line(self._store(Store(statement.buffer, statement.index, value)))
-            return
         for text in atomic_lines(self.values, place, statement):
             self.line(text)
 
