@@ -12,7 +12,7 @@ from lithify.arith import as_variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.evaluator import run
 from lithify.kernel.passes import PIPELINE, pipeline_for
-from lithify.kernel.passes.barriers import _agrees, insert_barriers
+from lithify.kernel.passes.barriers import _agrees, _bounds, _differs, insert_barriers
 from lithify.kernel.passes.formulas import formulas
 from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.reuse import reuse_memory
@@ -44,7 +44,7 @@ from lithify.lang.build import (
 )
 from lithify.lang.errors import EvaluationError
 from lithify.lang.index_functions import reverse
-from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level
+from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term
 from lithify.machine import GENERIC_GPU, H200_CUDA
 from tests.kernel.tiles import matmul_by_groups
@@ -176,6 +176,34 @@ def test_items_agree_where_the_rest_differs_by_more_than_they_reach() -> None:
     assert not _agrees(lane, other, 2 * own + 32 * i, 2 * other + 32 * j)
     assert not _agrees(lane, other, own + i, other + j)
     assert not _agrees(lane, other, own + own // 8, other + other // 8)
+
+
+def test_a_form_between_multiples_of_what_divides_its_rest_is_never_zero() -> None:
+    w, v, small = var("w", const(8)), var("w", const(8)), var("x", const(28))
+    assert _differs(117 * (w - v) + small + 1)
+    assert _differs(6 * w - 4 * v + 3)
+    assert not _differs(117 * (w - v) + small)
+    assert not _differs(27 * (w - v) + small + 1)
+    assert not _differs(6 * w - 4 * v + 2)
+
+
+def test_conditions_bound_what_they_mention() -> None:
+    x, y = (as_variable(var(name, const(256))) for name in "xy")
+    assert _bounds((const(124) - x.expr,)) == {(x, 124)}
+    assert _bounds((const(7) - x.expr - 2 * y.expr,)) == {(x, 7), (y, 3)}
+    assert _bounds((x.expr - 3, const(9) - x.expr + y.expr)) == frozenset()
+
+
+def test_rounds_of_some_items_of_a_group_need_no_barrier_in_between() -> None:
+    """5 of 8 items copy 40 elements to rows of 9 each."""
+
+    def group(row: Term) -> Term:
+        five = map_(lambda r: map_(lambda x: x, r, ITEM), split(5, row), UNROLL)
+        rows = to(Memory("local", padding=1), split(8, join(five)))
+        return let(rows, lambda s: copied(s, ITEM, SEQ))
+
+    program = check(launch((3,), (8,), map_(group, matrix("x", 3, 40), GROUP)))
+    assert count(program, ir.Barrier) == 1
 
 
 def test_an_if_that_diverges_is_split_around_a_barrier() -> None:

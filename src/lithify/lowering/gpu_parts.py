@@ -42,9 +42,9 @@ _LEAST, _LEAST_ALONE = 1 << 20, 256
 # Rows of at least this length, where it is not known, have parts: as many as leave each item so many rounds, or as keep
 # a device busy with one row.
 _LEAST_OPEN, _ROUNDS, _MOST_OPEN = 1 << 15, 8, 128
-# In `let sums = to[..] (scan f z (to[..] (map .. xs))) in join (map .. pieces)`: the two maps.
-_SUMS: Path = (0, 0, 2, 0)
-_PIECES: Path = (1, 0, 0)
+# In `let own = to[..] (map .. xs) in let sums = to[..] (scan f z own) in join (map .. pieces)`: the two maps.
+_SUMS: Path = (0, 0)
+_PIECES: Path = (1, 0, 1, 0, 0)
 
 
 def parts(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
@@ -159,10 +159,10 @@ def _scan_in_parts(m: Term, found: tuple[Path, Term], model: DeviceModel) -> Str
         return at((*path, 2, *computed), map_level(INLINE))
     name = m["name"]
     sums, pieces = at(_SUMS, one_item(_GROUP[0], _ITEM)), at(_PIECES, map_level(_GROUP[0]))
-    rows = loop_of(f"{name}.staged.staged", "map")
     cut = at(path, scan_of_sums(piece, HEAP) >> sums >> pieces)
-    hoisted = hoist_expanded(HEAP) >> at(loop_of(f"{name}.staged", "map"), hoist_expanded(HEAP))
-    return cut >> hoisted >> at(rows, map_level(_GROUP[1])) >> at(loop_of(name, "map"), map_level(_GROUP[1]))
+    rows, loop = map_level(_GROUP[1]), loop_of(name, "map")
+    own = hoist_expanded(HEAP) >> at(loop_of(f"{name}.staged", "map"), rows) >> at(loop, at(path, let_inline))
+    return cut >> own >> at(loop, hoist_expanded(HEAP)) >> at(loop, rows)
 
 
 def part_of(n: int, count: int, unit: int) -> int:

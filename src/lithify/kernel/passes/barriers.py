@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 from lithify.arith import Expr, Variable, as_variable, const, var
@@ -52,6 +52,10 @@ def _written(block: ir.Block) -> frozenset[ir.Buffer]:
     )
 
 
+# The largest values that variables have where conditions hold.
+Bounds = frozenset[tuple[Variable, int]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Access:
     """One access, the same object wherever it is met (see `_Placement._access`)."""
@@ -59,9 +63,14 @@ class _Access:
     buffer: ir.Buffer
     index: ir.Index
     form: Expr  # the element's number as the code says it: the variables of other iterations are not renamed in it
-    pinned: frozenset[Variable]  # of the items' variables: those that are 0 here
+    bounds: Bounds  # of the items' variables here
     writes: bool
     atomic: bool
+
+    @property
+    def pinned(self) -> frozenset[Variable]:
+        """The items' variables that are 0 here."""
+        return frozenset(v for v, last in self.bounds if last == 0)
 
     def mentions(self, variable: Variable) -> bool:
         return any(variable in e.variables() for e in self.index)
@@ -103,8 +112,8 @@ class _Placement:
     ) -> None:
         self.shared, self.items, self.warp, self.lane = shared, items, warp, lane
         self.others = {v: var(v.name, v.extent) for v in items if v.extent is not None}
-        self.pinned: frozenset[Variable] = frozenset()
-        self._known: dict[tuple[int, frozenset[Variable]], tuple[ir.Statement, frozenset[_Access]]] = {}
+        self.bounds: Bounds = frozenset()
+        self._known: dict[tuple[int, Bounds], tuple[ir.Statement, frozenset[_Access]]] = {}
         self._all: dict[tuple[Any, ...], _Access] = {}
         self._foreign: dict[_Access, ir.Index] = {}
         self._decided: dict[tuple[_Access, _Access], str | None] = {}
@@ -135,10 +144,10 @@ class _Placement:
                 result.append(statement)
                 state = state.having(accesses)
             elif isinstance(statement, ir.If) and not self._uniform(statement.guard):
-                pinned = self.pinned
-                self.pinned = pinned | _pinned(statement.guard)
+                bounds = self.bounds
+                self.bounds = bounds | _bounds(statement.guard)
                 inner, _ = self.block(statement.body, _State())
-                self.pinned = pinned
+                self.bounds = bounds
                 other, _ = self.block(statement.otherwise, _State())
                 if inner != statement.body or other != statement.otherwise:
                     pending.extend(reversed(_distributed(statement)))
@@ -168,43 +177,44 @@ class _Placement:
         return statement, state.having(self._accesses(statement))
 
     def _accesses(self, statement: ir.Statement) -> frozenset[_Access]:
-        key = (id(statement), self.pinned)
+        key = (id(statement), self.bounds)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = (statement, frozenset(self._within(statement, self.pinned)))
+            found = self._known[key] = (statement, frozenset(self._within(statement, self.bounds)))
         return found[1]
 
-    def _within(self, statement: ir.Statement, pinned: frozenset[Variable]) -> Iterator[_Access]:
+    def _within(self, statement: ir.Statement, bounds: Bounds) -> Iterator[_Access]:
         for buffer, index in reads_of(statement):
             if buffer in self.shared:
-                yield self._access(buffer, index, pinned, False)
+                yield self._access(buffer, index, bounds, False)
         if isinstance(statement, (ir.Store, ir.AtomicUpdate)) and statement.buffer in self.shared:
             atomic = isinstance(statement, ir.AtomicUpdate)
-            yield self._access(statement.buffer, statement.index, pinned, True, atomic)
+            yield self._access(statement.buffer, statement.index, bounds, True, atomic)
         if isinstance(statement, ir.If):
-            inside = pinned | _pinned(statement.guard)
+            inside = bounds | _bounds(statement.guard)
             for s in statement.body:
                 yield from self._within(s, inside)
             for s in statement.otherwise:
-                yield from self._within(s, pinned)
+                yield from self._within(s, bounds)
         else:
             for block in blocks_of(statement):
                 for s in block:
-                    yield from self._within(s, pinned)
+                    yield from self._within(s, bounds)
 
     def _access(
         self,
         buffer: ir.Buffer,
         index: ir.Index,
-        pinned: frozenset[Variable],
+        bounds: Bounds,
         writes: bool,
         atomic: bool = False,
     ) -> _Access:
-        key = (buffer, index, pinned, writes, atomic)
+        key = (buffer, index, bounds, writes, atomic)
         found = self._all.get(key)
         if found is None:
             position = self._position(buffer, index)
-            found = self._all[key] = _Access(buffer, index, position, pinned & self.items, writes, atomic)
+            of_items = frozenset((v, last) for v, last in bounds if v in self.items)
+            found = self._all[key] = _Access(buffer, index, position, of_items, writes, atomic)
         return found
 
     def _position(self, buffer: ir.Buffer, index: ir.Index) -> Expr:
@@ -270,12 +280,23 @@ class _Placement:
             known |= {v for v, other in self.others.items() if _agrees(v, other, b, a)}
         if self.items <= known:
             return None
-        if any(_differs(a - b) for a, b in zip(others, new.index, strict=True)):
+        narrower = self._narrower(old, new)
+        if any(_differs((a - b).substitute(narrower)) for a, b in zip(others, new.index, strict=True)):
             return None
         # In a copy to rows of any length the element's number says more than the row and the column do.
-        if len(others) > 1 and _differs(old.buffer.position(others) - new.buffer.position(new.index)):
+        apart = old.buffer.position(others) - new.buffer.position(new.index)
+        if len(others) > 1 and _differs(apart.substitute(narrower)):
             return None
         return WARP if self.warp is not None and self.lane is not None and self.warp in known else GROUP
+
+    def _narrower(self, old: _Access, new: _Access) -> dict[Variable, Expr]:
+        """The items' variables with the ranges that they have where the accesses happen."""
+        found: dict[Variable, Expr] = {}
+        for access, variables in ((old, self.others), (new, {v: v.expr for v in self.others})):
+            for v, last in sorted(access.bounds, key=lambda bound: -bound[1]):
+                if v in variables and last < v.hi:
+                    found[as_variable(variables[v])] = var(v.name, const(last + 1))
+        return found
 
     def _by_another_item(self, access: _Access) -> ir.Index:
         found = self._foreign.get(access)
@@ -310,14 +331,13 @@ def _distributed(statement: ir.If) -> list[ir.Statement]:
     return result
 
 
-def _pinned(guard: ir.Guard) -> frozenset[Variable]:
-    """The variables that must be 0 where the guard holds: -x - 2 y >= 0."""
-    found: set[Variable] = set()
+def _bounds(guard: ir.Guard) -> Bounds:
+    """The largest values of variables where the guard holds: 7 - x - 2 y >= 0."""
+    found: set[tuple[Variable, int]] = set()
     for condition in guard:
-        if condition.hi == 0 and all(coefficient < 0 for _, coefficient in condition.terms):
-            variables = [m[0] for m, _ in condition.terms if len(m) == 1 and isinstance(m[0], Variable)]
-            if len(variables) == len(condition.terms) and all(v.lo == 0 for v in variables):
-                found.update(variables)
+        variables = [(m[0], c) for m, c in condition.terms if len(m) == 1 and isinstance(m[0], Variable)]
+        if len(variables) == len(condition.terms) and all(v.lo == 0 and c < 0 for v, c in variables):
+            found.update((v, condition.offset // -c) for v, c in variables if condition.offset >= 0)
     return frozenset(found)
 
 
@@ -327,13 +347,22 @@ def _negated(guard: ir.Guard) -> Expr:
 
 
 def _differs(difference: Expr) -> bool:
-    """Is the form never 0?"""
+    """Is the form never 0? So it is where a part of it lies between two multiples of what divides all the rest."""
     if difference.lo > 0 or difference.hi < 0:
         return True
-    common = 0
-    for _, coefficient in difference.terms:
-        common = gcd(common, coefficient)
-    return common > 1 and difference.offset % common != 0
+    steps = {abs(coefficient) for _, coefficient in difference.terms}
+    return any(_between_multiples(difference, step) for step in steps | {gcd(*steps)} if step > 1)
+
+
+def _between_multiples(form: Expr, step: int) -> bool:
+    rest = form
+    for monomial, coefficient in form.terms:
+        if coefficient % step == 0:
+            rest = rest - prod([atom.expr for atom in monomial], start=const(coefficient))
+    if rest.lo == float("-inf") or rest.hi == float("inf"):
+        return False
+    below = int(rest.lo) // step * step
+    return below < rest.lo and rest.hi < below + step
 
 
 def _agrees(own: Variable, other: Expr, form: Expr, others: Expr) -> bool:
