@@ -16,10 +16,10 @@ def drop_unused(program: ir.Program) -> ir.Program:
     conditionals that are empty then go too, and so do kernels; repeated, because they read too.
     """
     while True:
-        blocks = [kernel.body for kernel in program.kernels]
-        stores = [s for block in blocks for s in statements(block) if isinstance(s, ir.Store | ir.AtomicUpdate)]
-        dead = frozenset(s.buffer for s in stores if s.buffer.role != "output") - _read(blocks)
-        elements = _elements_read(blocks)
+        found = [(s, list(reads_of(s))) for kernel in program.kernels for s in statements(kernel.body)]
+        stores = [s for s, _ in found if isinstance(s, ir.Store | ir.AtomicUpdate)]
+        dead = frozenset(s.buffer for s in stores if s.buffer.role != "output") - _read(found)
+        elements = _elements_read(found)
         unread = {id(s) for s in stores if s.buffer in dead or _is_unread(s, elements)}
         if not unread:
             return program
@@ -28,12 +28,16 @@ def drop_unused(program: ir.Program) -> ir.Program:
         program = replace(program, kernels=tuple([k for k in kernels if k.body]), temporaries=temporaries)
 
 
-def _read(blocks: list[ir.Block]) -> set[ir.Buffer]:
+# Statements, each with what it reads itself.
+_Reads = list[tuple[ir.Statement, list[tuple[ir.Buffer, ir.Index]]]]
+
+
+def _read(all_reads: _Reads) -> set[ir.Buffer]:
     """The buffers that outputs and control depend on."""
     found: set[ir.Buffer] = set()
     sources: dict[ir.Buffer, set[ir.Buffer]] = {}  # what is read for what is stored in a buffer
-    for statement in (s for block in blocks for s in statements(block)):
-        reads = {buffer for buffer, _ in reads_of(statement)}
+    for statement, accesses in all_reads:
+        reads = {buffer for buffer, _ in accesses}
         if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer.role != "output":
             sources.setdefault(statement.buffer, set()).update(reads)
             continue
@@ -52,10 +56,10 @@ def _read(blocks: list[ir.Block]) -> set[ir.Buffer]:
 _Elements = dict[ir.Buffer, set[tuple[int | None, ...]]]
 
 
-def _elements_read(blocks: list[ir.Block]) -> _Elements:
+def _elements_read(all_reads: _Reads) -> _Elements:
     found: _Elements = {}
-    for statement in (s for block in blocks for s in statements(block)):
-        for buffer, index in reads_of(statement):
+    for _, accesses in all_reads:
+        for buffer, index in accesses:
             if buffer.memory.name == "private":
                 found.setdefault(buffer, set()).add(tuple([e.constant for e in index]))
     return found
