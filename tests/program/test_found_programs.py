@@ -79,6 +79,9 @@ PROGRAMS = {
         "p (xs : n.i64) (ids : n.idx[1]) = reduce (λ a x . map (+) (zip a x)) [0] (split 1 (scatter[xor] ids xs))",
         ["33.i64", "33.idx[1]"],
     ),
+    # one element of a vector, which the other lanes leave alone
+    "the first, the other way round": ("p (xs : n.f32) = (xs, reverse (take 1 xs))", ["32.f32"]),
+    "the first of computed rows": ("p (a : n.m.complex64) = reverse (take 1 (map (* 2) a[1]))", ["2.33.complex64"]),
     # indices in memory that a border is computed of
     "gather beyond the ends": (
         "p (ids : m.idx[49]) (xs : 15.u32) = gather ids (pad 1 33 clamp xs)",

@@ -27,7 +27,7 @@ class StoreEmitter(ValueEmitter):
         ):
             self._store_one(store, access)
             return
-        if access.stride == 0:
+        if access.stride == 0 and not self.depends_on_lane(*store.guard):  # else the guard chooses one of them
             raise Rejected(
                 f"all lanes of a map[vec] write the same element {store.buffer}[{access.index}]",
                 hint="reduce over the lanes with seq or unroll",

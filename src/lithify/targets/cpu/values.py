@@ -120,6 +120,8 @@ class ValueEmitter(IndexEmitter):
 
     def addresses(self, access: Access) -> Value:
         """One address a lane."""
+        if access.stride == 0:
+            return self.address(access, access.index).splat(self.width)
         buffer = access.buffer
         kind = memory_kind(buffer.scalar)
         offset = self.index(access.index * (2 if buffer.scalar.is_complex else 1))
@@ -298,10 +300,7 @@ class ValueEmitter(IndexEmitter):
     def _gather(self, access: Access, mask: Value | None) -> Parts:
         buffer, w = access.buffer, self.width
         taken = self.constant("i1", True, w) if mask is None else mask
-        if access.stride == 0:  # one address, but the guard differs from lane to lane
-            base = self.address(access, access.index).splat(w)
-        else:
-            base = self.addresses(access)
+        base = self.addresses(access)  # perhaps one, where the guard differs from lane to lane
         kind = memory_kind(buffer.scalar)
         addresses = [base]
         if buffer.scalar.is_complex:
