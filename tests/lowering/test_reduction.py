@@ -14,6 +14,7 @@ from lithify.lang.types import array
 from lithify.lowering import lower
 from lithify.lowering.reduction import VERSIONS
 from lithify.machine import GENERIC_GPU
+from lithify.machine.host import host
 from tests.kernel.mutations import MUTATIONS, mutants
 
 SMALLEST = 4096
@@ -68,3 +69,9 @@ def test_what_is_no_reduction_is_refused() -> None:
         lower(_sum(100), GENERIC_GPU, strategy="reduction-4")
     with pytest.raises(RewriteFailed, match="did you mean reduction-"):
         lower(_sum(4096), GENERIC_GPU, strategy="reduction-9")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_device_without_groups_is_refused_with_one_that_has_them(name: str) -> None:
+    with pytest.raises(RewriteFailed, match=rf'{name} is for devices with work-groups.*\nhint: .*p.on\("opencl:0"\)'):
+        lower(_sum(4096), host(), strategy=name)

@@ -155,7 +155,7 @@ def rules(
 
 @app.command()
 def strategies() -> None:
-    """List the named strategies."""
+    """List the named strategies, and which devices they are for."""
     from lithify.cli.rules import list_strategies
 
     list_strategies()

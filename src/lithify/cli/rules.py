@@ -55,7 +55,7 @@ def show_rule(name: str) -> None:
 
 
 def list_strategies() -> None:
-    """The named strategies and what each is for."""
+    """The named strategies, what each does, and which devices it is for."""
     from rich.text import Text
 
     from lithify.lowering import strategies
@@ -63,7 +63,7 @@ def list_strategies() -> None:
     found = strategies()
     width = max(map(len, found), default=0)
     for name, strategy in found.items():
-        out().print(Text.assemble((f"{name:{width}}  ", "green"), strategy.purpose))
+        out().print(Text.assemble((f"{name:{width}}  ", "green"), f"{strategy.purpose}; {strategy.devices}"))
 
 
 def _titled(rule: Rule) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, UNROLL, VEC, Level
@@ -73,6 +73,7 @@ class Tiling:
     m: int = 64
     k: int = 16
     l: int = 8  # noqa: E741
+    devices: ClassVar[str] = "any device"
 
     @property
     def parameters(self) -> tuple[str, ...]:

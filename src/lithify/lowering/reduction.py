@@ -11,7 +11,7 @@ All versions reduce blocks in work-groups and write one result a group; the rest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import HEAP, LOCAL, Level
@@ -52,12 +52,21 @@ class Version:
     idle: Literal["modulo", "none"] = "none"
     fan_in: int = 2
     last: int = 1
+    devices: ClassVar[str] = "devices with work-groups (OpenCL)"
 
     def __call__(self, derivation: Derivation, model: DeviceModel) -> None:
-        """Apply the version to a program that is a reduction of scalars; raises RewriteFailed for others."""
+        """Apply the version to a program that is a reduction of scalars.
+
+        Raises RewriteFailed for other programs, and on devices without work-groups.
+        """
         r = derivation.term
         if r.kind != "reduce" or not is_scalar(r.type):
             raise RewriteFailed(f"{self.name} is for a program `reduce f z xs` of scalars, not for {r}")
+        if not (model.has_level(GROUP) and model.has_level(ITEM)):
+            raise RewriteFailed(
+                f"{self.name} is for {self.devices}, not for {model}",
+                hint=f'choose the device first: p.on("opencl:0").by("{self.name}"), or -d opencl:0',
+            )
         n = length_of(r.args[2])
         shares = self.loads or max(2, n // (model.cores * GROUPS_PER_CORE * ITEMS))
         block = ITEMS * shares

@@ -116,7 +116,8 @@ class Program:
     def by(self, strategy: str | None) -> Program:
         """The same program lowered by a named strategy (None: the device's default).
 
-        Raises RewriteFailed for a name that no strategy has.
+        Some are for devices with work-groups only, and refused on others when the program is lowered (`lithify
+        strategies` says which). Raises RewriteFailed for a name that no strategy has.
         """
         if strategy is not None:
             from lithify.lowering.strategies import named
