@@ -55,6 +55,10 @@ PROGRAMS = {
         ["100.idx[9]", "100.f32"],
     ),
     "large histogram": ("p (ids : m.idx[9]) (xs : m.i32) = scatter[max] ids xs", ["100000.idx[9]", "100000.i32"]),
+    "histogram of sums": (
+        "p (ids : m.idx[9]) (xs : m.i64) = scatter[max] ids (scan (+) 0 xs)",
+        ["254.idx[9]", "254.i64"],
+    ),
     "histogram of a histogram": (
         "p (a : n.k.i32) (is : k.idx[16]) (js : 16.idx[2]) = map (λ xs . scatter[min] js (scatter[add] is xs)) a",
         ["3.5.i32", "5.idx[16]", "16.idx[2]"],

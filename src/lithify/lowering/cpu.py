@@ -221,7 +221,8 @@ class CpuStrategist(DeviceStrategist):
                 return Choice(path, self._independent_sums(r))
         if r.kind == "reduce" and nest[-2:] == (UNROLL, VEC) and r.args[2].kind == "join" and has_start(r):
             return Choice(path, reduce_window_rows)
-        scan = self._scan(r, nest) if r.kind == "scan" and VEC not in nest else None
+        in_lanes = r.kind == "scan" and VEC not in nest and not updates(program, path)
+        scan = self._scan(r, nest) if in_lanes else None
         return self.in_order(r, path, nest) if scan is None else Choice(path, scan)
 
     def _scan(self, r: Term, nest: Nest) -> Strategy | None:
