@@ -23,7 +23,7 @@ _TYPES = {
     "i8, result in i32": ("matmulI32 a b", 2),
     "complex64": ("matmul a b", 8),
 }
-_ROUNDS = {1024: 5, 2048: 3}  # by size
+_ROUNDS = {1024: 15, 2048: 11}  # by size
 _SLOW = {("f16", 2048)}
 _REST = 0.15  # seconds, for threads of others to come to rest
 
