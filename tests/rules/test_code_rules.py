@@ -80,6 +80,24 @@ def _zip_unread(t: Terms) -> Term:
     return map_(lambda x: apply(function, *[proj(i, x) for i in read]) if function else constant, xs, name="m")
 
 
+def _zip_apart(t: Terms) -> Term:
+    """Loops whose inner loop reads rows of the outer one's and arrays that are the same for all, zipped somehow."""
+    m, n = t.size(), t.size()
+    rows = t.input(Array(m, Array(n, t.atom)))
+    q, r = (t.input(Array(n, t.atom)) for _ in range(2))
+
+    shapes: tuple[Callable[[Term], Term], ...] = (
+        lambda x: zip_(q, x, r),
+        lambda x: zip_(x, q, x),
+        lambda x: zip_(zip_(q, x), r),
+        lambda x: zip_(x, zip_(r, x)),
+        lambda x: zip_(x, zip_(q, r)),
+    )
+    zipped = t.rng.choice(shapes)
+    f = t.function([element_of(zipped(q).type)], t.value_type())
+    return map_(lambda x: map_(f, zipped(x), name="n"), rows, name="m")
+
+
 def _hoist(t: Terms) -> Term:
     xs = t.rows(t.size())
     written = to(t.rng.choice((LOCAL, HEAP)), map_(lambda x: x, t.term(Array(t.size(), t.atom)), SEQ))
@@ -172,6 +190,7 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "reduce-map-fission": (_reduce_fission, ()),
     "zip-of-maps": (_zip_of_maps, ()),
     "zip-unread": (_zip_unread, ()),
+    "zip-apart": (_zip_apart, ()),
     "let-introduction": (_let_introduction, ("reduce",)),
     "let-out": (_let_out, ()),
     "hoist": (_hoist, ()),

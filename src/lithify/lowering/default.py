@@ -44,14 +44,22 @@ def lower(
 
     A named strategy (see `strategies`) goes first, or that of the program's family (see `families`) by the given tuning
     parameters or else by its default ones; the device's default fills in what is left open. With `check`, the values
-    before and after every step are compared (use small sizes). Raises RewriteFailed when the program cannot be lowered
-    so, and for parameters that are invalid.
+    before and after every step are compared (use small sizes) and failures shown; without it, where the family's
+    strategy fails by its default parameters, the device's default lowers all. Raises RewriteFailed when the program
+    cannot be lowered so, and for parameters that are invalid.
     """
     program = name_loops(term)
     derivation = Derivation(program, check=check)
-    by_family = strategy is None and _by_family(derivation, model, parameters, families)
+    by_family = False
     if strategy is not None:
         named(strategy)(derivation, model)
+    else:
+        try:
+            by_family = _by_family(derivation, model, parameters, families)
+        except RewriteFailed:
+            if parameters is not None or check:
+                raise
+            derivation = Derivation(program)  # nobody asked for the family: the device's default will do
     derivation.normalize(hoist_reduction)
     if not by_family:  # whose views of single rows are to stay views
         derivation.normalize(single_row)

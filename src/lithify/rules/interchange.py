@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from lithify.rewrite.rule import Example, rule
-from lithify.rewrite.strategy import first
+from collections.abc import Iterator
+
+from lithify.lang.build import map_, proj, tuple_, zip_
+from lithify.lang.term import Term, lambda_, mentions
+from lithify.rewrite.rule import Example, code_rule, rule
+from lithify.rewrite.strategy import Context, first
+from lithify.rewrite.template import instantiate
 
 map_map_interchange = rule(
     "map-map-interchange",
@@ -61,6 +66,66 @@ map_map_interchange_right_rows = rule(
     ],
     law="map-map-interchange-right where the function too depends on the outer element.",
 )
+
+
+@code_rule(
+    "zip-apart",
+    "map@m (λa. map@n h zip(q, p a, r)) A -> map@m (λa. map@n (λy. h (y.1.0, y.0, y.1.1)) (zip (p a) (zip q r))) A",
+    kinds="map",
+    when=["some of the arrays depend on a, some do not, and they are not two already"],
+    examples=[
+        Example("λ (A : 4.6.f32) (q : 6.f32) (r : 6.f32). map (λrow. map (λp. p.0 * p.1 + p.2) zip(q, row, r)) A"),
+        Example(
+            "λ (A : 4.6.f32) (q : 6.f32) (r : 6.f32). map (λrow. map (λp. p.0.0 * p.0.1 + p.1) (zip (zip q row) r)) A"
+        ),
+    ],
+    law="""What is the same for all is zipped apart from what is not, so that it can be shared. Zips in zips are looked
+    through.""",
+)
+def zip_apart(term: Term, context: Context) -> Term | None:
+    """zip takes any number of arrays, of which any may be zips; the notation says one number."""
+    del context
+    inner = term.args[0].args[0]
+    if inner.kind != "map" or inner.args[1].kind != "zip":
+        return None
+    whole = inner.args[1]
+    if len(whole.args) == 2 and all(_alike(side) for side in whole.args):
+        return None
+    arrays = list(_arrays(whole))
+    groups = [[a for a in arrays if mentions(a) is varies] for varies in (True, False)]
+    if not all(groups):
+        return None
+    groups = [list(dict.fromkeys(group)) for group in groups]
+
+    def element(p: Term) -> Term:
+        parts: dict[Term, Term] = {}
+        for number, group in enumerate(groups):
+            side = proj(number, p)
+            parts |= {a: proj(k, side) if len(group) > 1 else side for k, a in enumerate(group)}
+        return instantiate(inner.args[0], (_as_zipped(whole, parts),))
+
+    apart = map_(element, zip_(*[zip_(*g) if len(g) > 1 else g[0] for g in groups]), inner["level"], inner["name"])
+    return map_(lambda_(term.args[0].attrs[0], apart), term.args[1], term["level"], term["name"])
+
+
+def _arrays(t: Term) -> Iterator[Term]:
+    """What zips hold, zips in them looked through."""
+    if t.kind != "zip":
+        yield t
+    else:
+        for a in t.args:
+            yield from _arrays(a)
+
+
+def _alike(t: Term) -> bool:
+    """Whether all or none of a zip's arrays depend on the variable outside."""
+    return len({mentions(a) for a in _arrays(t)}) == 1
+
+
+def _as_zipped(t: Term, parts: dict[Term, Term]) -> Term:
+    """The element of a zip, of those of its arrays."""
+    return tuple_(*[_as_zipped(a, parts) for a in t.args]) if t.kind == "zip" else parts[t]
+
 
 map_map_shared = first(
     map_map_interchange,

@@ -10,9 +10,12 @@ import pytest
 
 import lithify as lf
 from lithify.lang.errors import RewriteFailed
+from lithify.lowering import lower
 from lithify.lowering.families import recognise
+from lithify.lowering.gemm.family import Gemm
 from lithify.lowering.loops import name_loops
 from lithify.program.tune import candidates_of
+from lithify.rewrite import Derivation
 from tests.lowering.gemm.test_random_products import DEVICES, run, where
 
 RELU = "map (map (λ x . max 0 x))"
@@ -66,6 +69,46 @@ def test_work_decides_which_problem_it_is() -> None:
     plain = line("a", "b")
     assert re.fullmatch(plain + " -workA [0-9a-f]{8}", line(*WORK["on the left"]))
     assert re.fullmatch(plain + " -workB [0-9a-f]{8}", line(*WORK["on the right"]))
+
+
+# What the work on results reads beside the right operand: some of it for all rows, some of one row.
+ZIPPED = {
+    "one after another": ("(col, x, y)", "zip(transpose b, bias, s)"),
+    "the operand in between": ("(x, col, y)", "zip(bias, transpose b, s)"),
+    "the row's own first": ("(y, col, x)", "zip(s, transpose b, bias)"),
+    "as pairs": ("(col, (x, y))", "zip (transpose b) (zip bias s)"),
+    "in a pair of its own": ("((col, y), x)", "zip (zip (transpose b) s) bias"),
+}
+
+
+@pytest.mark.parametrize("zipped", ZIPPED)
+def test_work_that_reads_more(zipped: str, on: Any) -> None:
+    element, arrays = ZIPPED[zipped]
+    rows = f"map (λ (row, s) . map (λ {element} . max 0 (dot row col + x) + y) ({arrays})) (zip x r)"
+    program = lf.parse(f"main = λ a b bias res . map (λ (x, r) . {rows}) (zip a res)")["main"].on(on)
+    a, b = numbers(np.float32, (2, 21, 130), (130, 70))
+    bias, res = numbers(np.float32, (70,), (2, 21, 70))
+    expected = np.maximum(0, a @ b + bias) + res
+    np.testing.assert_array_equal(run(program, [a, b, bias, res], expected), expected)
+    assert "map-reduce-interchange" in "".join(program.derivation(a, b, bias, res).names())
+
+
+def test_where_the_family_fails_the_default_lowers() -> None:
+    class Failing(Gemm):
+        def derive(self, derivation: Derivation, *others: Any) -> None:
+            super().derive(derivation, *others)
+            raise RewriteFailed("nothing of the kind")
+
+    term = name_loops(product("a", "b").specialise("33.40.f32", "40.50.f32").elaborated.term)
+    model, family = where("cpu").model, Failing()
+    problem = family.recognise(term)
+    space = None if problem is None else family.space(problem, model)
+    assert space is not None
+    names = [lower(term, model, families=families).derivation.names() for families in ((family,), ())]
+    assert names[0] == names[1]
+    for more in ({"check": True}, {"parameters": space.default}):
+        with pytest.raises(RewriteFailed, match="nothing of the kind"):
+            lower(term, model, families=(family,), **more)  # type: ignore[arg-type]
 
 
 # In blocks that do not divide the sum, nothing is known that could fill up the last one.
