@@ -301,6 +301,14 @@ def report_derivations(folder: Annotated[str, typer.Argument(metavar="FOLDER")] 
     write_derivations(folder)
 
 
+@report_app.command("names")
+def report_names(folder: Annotated[str, typer.Argument(metavar="FOLDER")] = "docs") -> None:
+    """Write the page of all types, operators, patterns and functions."""
+    from lithify.cli.report import write_names
+
+    write_names(folder)
+
+
 @report_app.command("pictures")
 def report_pictures(
     recorded: Annotated[str, typer.Argument(metavar="RESULTS", help="the folder of recorded results")],

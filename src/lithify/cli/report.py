@@ -17,6 +17,14 @@ def write_derivations(folder: str) -> None:
     note(f"{folder}: the pages of derivations")
 
 
+def write_names(folder: str) -> None:
+    """Write the page of all names."""
+    from lithify.report.names import PAGE, text
+
+    _write(Path(folder) / PAGE, text())
+    note(f"{folder}/{PAGE}: all names")
+
+
 def draw_pictures(folder: str, recorded: str) -> None:
     """Draw the pictures of exploration from recorded data."""
     from lithify.report.pictures import draw_all

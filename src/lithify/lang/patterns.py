@@ -214,7 +214,10 @@ def _scatter_type(attrs: Attrs, args: Args) -> Type:
     if not isinstance(ids.element, Index) or not proves_equal(ids.size, array.size):
         raise TypeMismatch(f"scatter takes ids : n.idx[m] and xs : n.t, not {ids} and {array}")
     if mode == "permutation" and not proves_equal(ids.element.size, ids.size):
-        raise TypeMismatch(f"a permutation of {ids.size} elements cannot have indices below {ids.element.size}")
+        raise TypeMismatch(
+            f"a permutation of {ids.size} elements cannot have indices below {ids.element.size}",
+            hint="`scatter[add] ids xs` adds up what comes to one place, and leaves 0 where nothing does",
+        )
     if mode != "permutation" and not isinstance(array.element, Scalar):
         raise TypeMismatch(f"an atomic scatter takes scalars, not {array.element}")
     return Array(ids.element.size, array.element)
@@ -354,7 +357,8 @@ _DECLARATIONS = (
     Pattern("to", ("memory",), meaning="write the value to a memory", typing=_to_type),
     Pattern("instr", ("row",), meaning="a matrix instruction, a row of the machine's table", typing=_instruction_type),
     Pattern("launch", ("grid", "group"), "t -> t", "the root of a kernel: groups in the grid, items in a group"),
-    Pattern("scatter", ("mode",), meaning="write element i to position ids[i]", typing=_scatter_type),
+    Pattern("scatter", ("mode",), typing=_scatter_type,
+            meaning="element i at position ids[i], each once; of `scatter[add]` the sum of all that come there"),
     # views: they move no data
     Pattern("split", ("size",), "n.t -> {n // size}.size.t", "rows of `size` elements", conditions=("size divides n",),
             simplify=_split_of_join, layout=True),
