@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from lithify.cli.tune import Rarely, print_outcome
+from lithify.explore.record import Measured
 from lithify.explore.records import RECORDS, Records
+from lithify.explore.search import Outcome, Progress
+from lithify.lowering.tuning import Problem
+from lithify.program.work import Work
 from tests.cli.conftest import Command
 
 LINE = "gemm -t f32 -m 64 -n 48 -k 32"
@@ -164,3 +169,29 @@ def test_bench_makes_the_data_of_a_problem_line(lithify: Command) -> None:
     outcome = lithify("bench", LINE)
     assert outcome.code == 0, outcome.err
     assert "reference evaluator" in outcome.out
+
+
+def test_progress_without_a_terminal_is_said_rarely() -> None:
+    said: list[str] = []
+    show = Rarely("tuning", said.append)
+
+    def at(elapsed: float, phase: str, best: str | None) -> None:
+        show(Progress(phase, 1, 0, 9, best, 1.0 if best else None, None, elapsed, None))
+
+    for second in range(1, 41):
+        at(second, "filter", None)
+    assert said == [f"tuning: 9 candidates so far, {s} s" for s in (1, 16, 31)]
+    for second in range(41, 70):
+        at(second, "search", "x=1")
+    assert len(said) == 5
+    assert "best" in said[3]
+
+
+def test_what_there_was_no_time_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = Problem("gemm", "gemm -m 8", {"m": 8}, {"c": "f32"})
+    default = Measured("x=1", "right", 1.0, (1.0,))
+    outcome = Outcome(problem, 1000, 40, {"odd": 60}, (default,), None, 1.5, 0, False, looked=100)
+    print_outcome(outcome, "cpu", Work(1, 1, {}))
+    said = capsys.readouterr().out
+    assert "40 of 100 that there was time to look at, of 1000 in all" in said
+    assert "1 in 1.5 s, the budget ended before anything but the default: give more" in said

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from lithify.explore import search as module
+from lithify.explore.building import Builders
+from lithify.explore.candidates import Effort, Filtered
 from lithify.explore.proposals import History
 from lithify.explore.records import Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
@@ -118,6 +120,49 @@ def test_the_default_is_measured_in_any_case(records: Records) -> None:
     outcome = run(records, Budget(seconds=0.001))
     assert [m.candidate for m in outcome.measurements] == ["default"]
     assert outcome.record is not None
+    assert outcome.only_default
+
+
+def test_what_is_still_built_at_the_end_is_given_up() -> None:
+    """But for the one that is wanted in any case."""
+    target = FaultyTarget(1)
+    builders = Builders(Faults(target), target, 60.0, count=2)
+    try:
+        found = list(builders.build(["default", "slow-build"], until=time.monotonic(), always="default"))
+        assert [(each.key, each.state) for each in found] == [("default", "built")]
+        assert list(builders.build(["other"], until=time.monotonic())) == []
+        assert [each.key for each in builders.build(["other"])] == ["other"]
+    finally:
+        builders.close()
+
+
+def test_of_the_seconds_that_are_left_a_part_goes_into_looking(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock of its own: every look takes ten seconds."""
+    passed, seen = [0.0], list[Progress]()
+    efforts: list[Effort] = []
+
+    def filtered(self: Faults, effort: Effort, known: Sequence[str] = ()) -> Filtered:
+        efforts.append(effort)
+        kept = 0
+        while effort.go_on(kept) and kept < 8:
+            passed[0] += 10.0
+            kept += 1
+        return Filtered(("default", "other")[: 1 + kept], {"odd": kept}, whole=False)
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0]))
+    monkeypatch.setattr(Faults, "filtered", filtered)
+    outcome = run(records, Budget(seconds=100), seen.append)
+    assert passed[0] == 30
+    assert (outcome.valid, outcome.looked, outcome.rejected) == (2, 5, {"odd": 3})
+    assert not outcome.only_default
+    assert [(p.phase, p.total) for p in seen][:3] == [("filter", 1), ("filter", 2), ("filter", 3)]
+    assert efforts[0].most is not None
+    assert efforts[0].sample < efforts[0].most
+    run(records, Budget())
+    assert passed[0] == 110  # all of them, however long it takes
+    assert (efforts[1].most, efforts[1].sample) == (None, 0)
 
 
 def test_nothing_right_gives_no_record(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lithify.program.work import Work
 
 _MOST_REASONS = 6
+_SILENCE = 15.0  # seconds without a new best after which progress is said where there is no terminal
 
 
 def tune_program(
@@ -54,17 +55,10 @@ def tune_program(
 
 @contextmanager
 def progressing(title: str) -> Iterator[Callable[[Progress], None]]:
-    """What takes the progress of a search and shows it: a live line on a terminal, else a line for each new best."""
+    """What takes the progress of a search and shows it: a live line on a terminal, else a line now and then."""
     console = err()
     if not console.is_terminal:
-        best: list[str | None] = [None]
-
-        def say(progress: Progress) -> None:
-            if progress.best is not None and progress.best != best[0]:
-                best[0] = progress.best
-                note(_line(progress))
-
-        yield say
+        yield Rarely(title, note)
         return
     from rich.live import Live
     from rich.text import Text
@@ -73,10 +67,28 @@ def progressing(title: str) -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: live.update(Text(f"{title}: {_line(progress)}", overflow="ellipsis"))
 
 
+class Rarely:
+    """Says the progress of a search in a line for each new best, and where there is none for a while."""
+
+    def __init__(self, title: str, say: Callable[[str], None]) -> None:
+        self._title, self._say = title, say
+        self._best: str | None = None
+        self._phase, self._said = "", 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        better = progress.best is not None and progress.best != self._best
+        looking = progress.phase == "filter" != self._phase
+        if better or looking or progress.elapsed >= self._said + _SILENCE:
+            self._best, self._phase, self._said = progress.best or self._best, progress.phase, progress.elapsed
+            self._say(f"{self._title}: {_line(progress)}")
+
+
 def _line(progress: Progress) -> str:
     """Phase, best so far, measured / total, time left."""
     from lithify.program.explain import duration
 
+    if progress.phase == "filter":
+        return f"{progress.total} candidates so far, {progress.elapsed:.0f} s"
     parts = [f"{progress.phase} {progress.measured}/{progress.total}"]
     if progress.failed:
         parts.append(f"{progress.failed} without a right result")
@@ -98,7 +110,7 @@ def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
     rows = [
         ("problem", outcome.problem.line),
         ("device", device),
-        ("candidates", f"{outcome.valid} of {outcome.total}"),
+        ("candidates", _candidates(outcome)),
         *[("  rejected", f"{count}: {reason}") for reason, count in list(outcome.rejected.items())[:_MOST_REASONS]],
         ("measured", _measured(outcome)),
         *[("  not right", text) for text in _failures(outcome)],
@@ -120,11 +132,18 @@ def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
     print_rows(rows)
 
 
+def _candidates(outcome: Outcome) -> str:
+    if outcome.looked is None:
+        return f"{outcome.valid} of {outcome.total}"
+    return f"{outcome.valid} of {outcome.looked} that there was time to look at, of {outcome.total} in all"
+
+
 def _measured(outcome: Outcome) -> str:
     count = len(outcome.measurements)
     earlier = f", {outcome.resumed} of them by earlier searches" if outcome.resumed else ""
     interrupted = ", interrupted: the same command goes on" if outcome.interrupted else ""
-    return f"{count} in {outcome.seconds:.1f} s{earlier}{interrupted}"
+    ended = ", the budget ended before anything but the default: give more" if outcome.only_default else ""
+    return f"{count} in {outcome.seconds:.1f} s{earlier}{interrupted}{ended}"
 
 
 def _failures(outcome: Outcome) -> list[str]:

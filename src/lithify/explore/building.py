@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from multiprocessing.connection import wait
 
 from lithify.explore.candidates import Candidates
@@ -52,16 +53,23 @@ class Builders:
         self.count = count or len(os.sched_getaffinity(0))
         self._idle: list[Worker] = []
 
-    def build(self, keys: Sequence[str]) -> Iterator[Built]:
-        """Build the keys, in the order in which they are done."""
+    def build(self, keys: Sequence[str], until: float = inf, always: str | None = None) -> Iterator[Built]:
+        """Build the keys, in the order in which they are done.
+
+        What is not done at a time (of `time.monotonic`) is given up and left out, but for the key `always`.
+        """
         waiting, running = list(reversed(keys)), dict[Worker, tuple[str, float]]()
         try:
             while waiting or running:
+                needed = always in waiting or always in [key for key, _ in running.values()]
+                stop = inf if needed else until
+                if time.monotonic() >= stop:
+                    return
                 while waiting and len(running) < self.count:
                     worker, key = self._worker(), waiting.pop()
                     worker.send(key)
                     running[worker] = key, time.monotonic() + self._timeout
-                next_end = min(end for _, end in running.values())
+                next_end = min(stop, *[end for _, end in running.values()])
                 wait([worker.connection for worker in running], max(0.0, next_end - time.monotonic()))
                 for worker, (key, end) in list(running.items()):
                     if worker.connection.poll() or time.monotonic() >= end:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +23,47 @@ from lithify.lowering.tuning import Column, Columns, Family, Numbers, Parameters
 from lithify.machine import DeviceModel
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_BLOCK = 2048  # questions that are asked between two looks at the clock: some hundredths of a second
 
 
 @dataclass(frozen=True)
 class Filtered:
-    """The keys that are candidates, the default first, and how many are not, by reason."""
+    """The keys that are candidates, the default first, and how many are not, by reason.
+
+    `whole` says that every key was looked at; else these are of some only.
+    """
 
     keys: tuple[str, ...]
     rejected: dict[str, int]
+    whole: bool = True
+
+    @property
+    def looked(self) -> int:
+        """How many keys were looked at."""
+        return len(self.keys) + sum(self.rejected.values())
+
+
+def _everything(kept: int) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far a collection is looked at; as it stands: all of it.
+
+    `go_on` is asked now and then, with the number of candidates so far, whether there is time for more. A space of more
+    than `most` sets is not gone through at all: `sample` of them are drawn at random, each at most once. So are they
+    where the time ends on the way, unless `in_order`: then what was found is kept.
+    """
+
+    most: int | None = None
+    sample: int = 0
+    seed: int = 0
+    in_order: bool = False
+    go_on: Callable[[int], bool] = _everything
+
+
+ALL = Effort()
 
 
 @dataclass(frozen=True)
@@ -78,17 +111,22 @@ class Candidates(ABC):
         What a cost model predicts times from, so logarithms of sizes rather than sizes.
         """
 
-    def filtered(self) -> Filtered:
-        """Ask `against` about every key. Reasons that differ in numbers only are counted together."""
+    def filtered(self, effort: Effort = ALL, known: Sequence[str] = ()) -> Filtered:
+        """Ask `against` about every key, or about those that the effort allows and the `known` ones.
+
+        Reasons that differ in numbers only are counted together.
+        """
         keys: list[str] = []
         rejected: Counter[str] = Counter()
-        for key in self:
+        for number, key in enumerate(self):
+            if number % _BLOCK == _BLOCK - 1 and not effort.go_on(len(keys)):
+                return _some(keys, rejected, [key for key in known if self.against(key) is None])
             reason = self.against(key)
             if reason is None:
                 keys.append(key)
             else:
-                rejected[_NUMBER.sub("#", reason)] += 1
-        return Filtered(tuple(keys), dict(rejected.most_common()))
+                rejected[reason] += 1
+        return Filtered(tuple(keys), _by_kind(rejected))
 
 
 class SpaceCandidates(Candidates):
@@ -125,15 +163,53 @@ class SpaceCandidates(Candidates):
     def features(self, keys: Sequence[str]) -> Features:
         return features_of(self.family, self.problem, self.model, self.space, keys)
 
-    def filtered(self) -> Filtered:
+    def filtered(self, effort: Effort = ALL, known: Sequence[str] = ()) -> Filtered:
         default = str(self.space.default)
-        keys, rejected = [default], Counter[str]()
-        for region in regions(self.space):
+        keys, rejected, ended = [default], Counter[str](), not effort.in_order and _more(len(self), effort.most)
+        for number, region in enumerate(regions(self.space) if not ended else ()):
+            if number % _BLOCK == _BLOCK - 1 and not effort.go_on(len(keys)):
+                ended = True
+                break
             if region.reason is None:
                 keys += [text for text in region.texts() if text != default]
             else:
-                rejected[_NUMBER.sub("#", region.reason)] += len(region)
-        return Filtered(tuple(keys), dict(rejected.most_common()))
+                rejected[region.reason] += len(region)
+        if not ended:
+            return Filtered(tuple(keys), _by_kind(rejected))
+        if not effort.in_order:  # the first regions are all alike: a sample says more
+            keys, rejected = self._sampled(effort)
+        return _some(keys, rejected, [key for key in known if valid_in(self.space, key) is not None])
+
+    def _sampled(self, effort: Effort) -> tuple[list[str], Counter[str]]:
+        """The default and candidates among sets that are drawn at random; what is against the others."""
+        default = str(self.space.default)
+        keys, rejected = [default], Counter[str]()
+        for number, each in enumerate(self.space.drawn(min(effort.sample, len(self)), effort.seed), 1):
+            reason = self.space.against(each)
+            if reason is not None:
+                rejected[reason] += 1
+            elif (text := str(each)) != default:
+                keys.append(text)
+            if number % _BLOCK == 0 and not effort.go_on(len(keys)):
+                break
+        return keys, rejected
+
+
+def _more(count: int, most: int | None) -> bool:
+    return most is not None and count > most
+
+
+def _some(keys: Sequence[str], rejected: Counter[str], known: Sequence[str]) -> Filtered:
+    """Of some keys: the default first, then what is known beside."""
+    return Filtered(tuple(dict.fromkeys([*keys, *known])), _by_kind(rejected), whole=False)
+
+
+def _by_kind(rejected: Counter[str]) -> dict[str, int]:
+    """Counts of reasons, those that differ in numbers only together, the most frequent first."""
+    kinds = Counter[str]()
+    for reason, count in rejected.items():
+        kinds[_NUMBER.sub("#", reason)] += count
+    return dict(kinds.most_common())
 
 
 def features_of(family: Family, problem: Problem, model: DeviceModel, space: Space, keys: Sequence[str]) -> Features:

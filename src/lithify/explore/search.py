@@ -13,10 +13,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from lithify.explore.building import Builders, Built
-from lithify.explore.candidates import Candidates, Filtered
-from lithify.explore.proposals import Experience, proposer
+from lithify.explore.candidates import Candidates, Effort, Filtered
+from lithify.explore.proposals import Experience, check_search, proposer
 from lithify.explore.record import Measured, Record, now
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.trial import WARM, Duel, Load, Run, Task, Timed, Trial
@@ -29,6 +30,10 @@ from lithify.targets.cache import package_digest
 
 _FINALISTS = 4  # beside the default
 _DUEL_SECONDS, _LEAST_ROUNDS, _MOST_ROUNDS = 1.0, 3, 20
+# Of the seconds that are left, the part in which candidates are looked for; how many keys of a space can be gone
+# through in it for each second that is left, and how many are drawn at random where there are more.
+_LOOKING, _WHOLE, _SAMPLE, _LEAST_SAMPLE = 0.25, 60_000, 10_000, 2_000
+_REPORTED = 1.0  # seconds between two reports of looking
 _RUN_SECONDS = 0.06  # of running each candidate that is not far behind
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
@@ -89,7 +94,8 @@ class Progress:
 class Outcome:
     """What a search found: `record` is the best (None where no candidate was right), `measurements` are all in order.
 
-    `rejected` counts by reason what was filtered before anything was built.
+    `rejected` counts by reason what was filtered before anything was built. Of a space that is larger than there was
+    time for, `valid` and `rejected` are of the `looked` keys that were looked at; None: all were.
     """
 
     problem: Problem
@@ -101,6 +107,12 @@ class Outcome:
     seconds: float
     resumed: int
     interrupted: bool
+    looked: int | None = None
+
+    @property
+    def only_default(self) -> bool:
+        """Whether the budget ended before anything but the default was measured, though there is more."""
+        return len(self.measurements) == 1 < self.valid and not self.interrupted
 
 
 def search(
@@ -127,9 +139,10 @@ def search(
     search, or what is found could not be kept.
     """
     start = time.monotonic()
-    found = candidates.filtered()
-    run = _Search(candidates, target, task, problem, budget, found, records, timeouts or Timeouts(), on_progress, start)
     records.check_writable()
+    run = _Search(candidates, target, task, problem, budget, records, timeouts or Timeouts(), on_progress, start)
+    check_search(search)
+    found = run.look(near, seed, in_order=search == "exhaustive")
     proposals = proposer(search, found.keys, candidates.features, seed, near, experience)
     interrupted = False
     try:
@@ -146,7 +159,8 @@ def search(
     finally:
         run.close()
     return Outcome(problem, len(candidates), len(found.keys), found.rejected, tuple(run.measurements), record,
-                   time.monotonic() - start, run.resumed, interrupted)  # fmt: skip
+                   time.monotonic() - start, run.resumed, interrupted,
+                   None if found.whole else found.looked)  # fmt: skip
 
 
 class _Search:
@@ -159,7 +173,6 @@ class _Search:
         task: Task,
         problem: Problem,
         budget: Budget,
-        found: Filtered,
         records: Records,
         timeouts: Timeouts,
         on_progress: Callable[[Progress], None] | None,
@@ -167,7 +180,8 @@ class _Search:
     ) -> None:
         self.candidates, self.task, self.problem, self.budget = candidates, task, problem, budget
         self.records, self.timeouts, self._on_progress = records, timeouts, on_progress
-        self._valid, self._start, self._last = found.keys, start, start
+        self._valid: tuple[str, ...] = ()
+        self._start, self._last = start, start
         self.device = candidates.model.fingerprint
         self.build_name = f"{package_digest()} {target.fingerprint()}"
         self.measurements = records.measurements(problem.line, self.device, self.build_name)
@@ -179,6 +193,36 @@ class _Search:
         self._runner: Worker | None = None
         self._opened = False
 
+    # ---- candidates --------------------------------------------------------------------------------------------------
+
+    def look(self, near: Sequence[str], seed: int, *, in_order: bool) -> Filtered:
+        """Find the candidates: all of them, or where there is no time for that, what a part of it allows."""
+        seconds = self.budget.seconds
+        if seconds is None:
+            effort = Effort(go_on=self._looking(inf))
+        else:
+            left = max(0.0, seconds - self.elapsed())
+            until, sample = time.monotonic() + _LOOKING * left, max(_LEAST_SAMPLE, int(left * _SAMPLE))
+            effort = Effort(int(left * _WHOLE), sample, seed, in_order, self._looking(until))
+        found = self.candidates.filtered(effort, [*near, *self.history])
+        self._valid = found.keys
+        return found
+
+    def _looking(self, until: float) -> Callable[[int], bool]:
+        """Whether there is time to look for more candidates; and says now and then how many there are."""
+        reported = [time.monotonic()]
+
+        def go_on(kept: int) -> bool:
+            at = time.monotonic()
+            if self._on_progress is not None and at >= reported[0] + _REPORTED:
+                reported[0] = at
+                self._on_progress(
+                    Progress("filter", len(self.history), 0, kept, None, None, None, self.elapsed(), None)
+                )
+            return at < until
+
+        return go_on
+
     # ---- budget ------------------------------------------------------------------------------------------------------
 
     def elapsed(self) -> float:
@@ -189,10 +233,16 @@ class _Search:
         """Whether anything is left to spend; the default is measured in any case."""
         if not self.measurements:
             return True
-        seconds = self.budget.seconds
-        if seconds is not None and self.elapsed() >= seconds - min(_DUEL_SECONDS, seconds / 4):
-            return False  # the rest is for the end
+        if time.monotonic() >= self._until():
+            return False
         return self.budget.measurements is None or len(self.measurements) < self.budget.measurements
+
+    def _until(self) -> float:
+        """When the budget of seconds is spent, but for what the end takes."""
+        seconds = self.budget.seconds
+        if seconds is None:
+            return inf
+        return self._start - self._spent + seconds - min(_DUEL_SECONDS, seconds / 4)
 
     def taken(self, proposals: Iterator[str]) -> list[str]:
         """The candidates to measure next, one for each builder; none where nothing is left to spend, or to propose.
@@ -220,7 +270,7 @@ class _Search:
 
     def measure(self, keys: Sequence[str]) -> None:
         """Build some candidates at once, then measure one after the other."""
-        built = list(self._builders.build(keys))
+        built = list(self._builders.build(keys, self._until(), None if self.measurements else self._valid[0]))
         built.sort(key=lambda each: keys.index(each.key))
         for number, each in enumerate(built):
             if number and not self.wanted():

@@ -22,6 +22,8 @@ from lithify.lang.term import Term
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation
 
+_DRAWN = 1024  # random numbers at a time
+
 Value = int | str
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 # The values of a parameter in many sets, one entry a set: numbers, or words as texts; and of each parameter.
@@ -115,6 +117,19 @@ class Space:
         """All sets, valid or not."""
         for values in itertools.product(*self.choices.values()):
             yield Parameters(dict(zip(self.choices, values, strict=True)))
+
+    def drawn(self, count: int, seed: int) -> Iterator[Parameters]:
+        """So many different sets at random, all equally likely, valid or not. Of more the first are the same."""
+        random, seen = np.random.default_rng(seed), set[int]()
+        while len(seen) < min(count, len(self)):
+            for number in random.integers(0, len(self), _DRAWN).tolist():
+                if number not in seen and len(seen) < count:
+                    seen.add(number)
+                    values: dict[str, Value] = {}
+                    for name, choices in self.choices.items():
+                        number, place = divmod(number, len(choices))
+                        values[name] = choices[place]
+                    yield Parameters(values)
 
     def check(self, parameters: Parameters) -> None:
         """Raises RewriteFailed, with the reason, for a set that is invalid or has other names than this space."""

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lithify.explore.candidates import Candidates, Features, Filtered
+from lithify.explore.candidates import ALL, Candidates, Effort, Features, Filtered
 from lithify.explore.phases import parameters as points
 from lithify.explore.phases.anatomy import Anatomy, Lengths
 from lithify.explore.phases.funnel import Funnel
@@ -147,7 +147,7 @@ class PhaseCandidates(Candidates):
             return "not among the programs that the phases found"
         return points.against(anatomy, values, self._limits)
 
-    def filtered(self) -> Filtered:
+    def filtered(self, effort: Effort = ALL, known: Sequence[str] = ()) -> Filtered:
         """All keys: the phases have left the others out."""
         return Filtered((DEFAULT, *self._places), {})
 
