@@ -137,6 +137,7 @@ def test_check_types(lithify: Command) -> None:
     assert outcome.code == 0
     assert "scal : f32 -> n.f32 -> n.f32" in outcome.out
     assert "dot : for any types of xs, ys that fit" in outcome.out
+    assert "parameters without types are checked for given ones: lithify check programs.lift:NAME" in outcome.err
     given = lithify("check", "programs.lift:dot", "-a", "8.f64", "-a", "8.f64")
     assert given.out == "dot : 8.f64 -> 8.f64 -> f64\n"
 

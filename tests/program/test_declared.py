@@ -202,3 +202,13 @@ def _reduced(combine: Any, start: float) -> Any:
         return lf.reduce(combine, start, xs)
 
     return total
+
+
+def test_a_law_of_another_name_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(lf.TypeMismatch, match=r"declares no assoc\nhint: did you mean associative\?.*neutral.*inverse"):
+        lf.operator(lambda a, b: a + b, assoc=True)  # type: ignore[arg-type]
+
+
+def test_a_program_without_its_initial_value_says_so() -> None:
+    with pytest.raises(lf.TypeMismatch, match=r"hint: the initial value is missing: `reduce f initial xs`"):
+        lf.program(lambda xs: lf.reduce(lf.add, xs))(np.ones(3))

@@ -85,7 +85,10 @@ def check(
     ] = False,
     seed: Seed = 0,
 ) -> int:
-    """Check a program's types, or (--values) that every level of its compilation computes the same."""
+    """Check a program's types, or (--values) that every level of its compilation computes the same.
+
+    Parameters without written types are checked for those given: --arg 1000.f32.
+    """
     from lithify.cli.check import check_program
 
     return check_program(program, arg or [], size or [], device, strategy, values, seed)
@@ -133,7 +136,10 @@ def source(
         typer.Option("--out", "-o", metavar="FILE", help="write it there"),
     ] = None,
 ) -> None:
-    """Print what a program becomes: a lowered program, kernels, or the text for a target's compiler."""
+    """Print what a program becomes: a lowered program, kernels, or the text for a target's compiler.
+
+    Without --arg it is compiled for any size, by the types that its parameters have; with it, for that size.
+    """
     from lithify.cli.source import print_source
 
     print_source(program, target, arg or [], size or [], device, strategy, out)

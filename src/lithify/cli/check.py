@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lithify.cli.console import out, show_error, working
+from lithify.cli.console import note, out, show_error, working
 from lithify.cli.inputs import read_arguments, read_sizes
 from lithify.cli.main import BAD_INPUT, BROKEN
 from lithify.cli.programs import SUFFIX, find_module, find_program, split_reference
@@ -33,6 +33,7 @@ def check_program(
     program = find_program(reference, device=device, strategy=strategy)
     if not arguments and not values:
         print(_signature(program, fixed))
+        _say_unchecked(reference, [program])
         return 0
     given = read_arguments(program, arguments, seed, types=True)
     if not values:
@@ -69,7 +70,14 @@ def _check_file(path: str, sizes: dict[str, int]) -> int:
         except LithifyError as error:
             show_error(error.message, error.where, error.hint)
             wrong += 1
+    _say_unchecked(f"{path}:NAME", module.values())
     return BAD_INPUT if wrong else 0
+
+
+def _say_unchecked(reference: str, programs: Iterable[Program]) -> None:
+    """How to check programs whose parameters have no types, as so far only their names are."""
+    if any(program.parameters and not program.annotated for program in programs):
+        note(f"parameters without types are checked for given ones: lithify check {reference} --arg 1000.f32 ..")
 
 
 def _signature(program: Program, sizes: dict[str, int]) -> str:

@@ -12,7 +12,10 @@ Reference = Annotated[
 Arguments = Annotated[
     Optional[list[str]],  # noqa: UP045  (typer reads the annotation)
     typer.Option(
-        "--arg", "-a", metavar="[NAME=]VALUE", help="file.npy, image.png, 2.5, random:1024x512,f32; repeat it"
+        "--arg",
+        "-a",
+        metavar="[NAME=]VALUE",
+        help="file.npy, image.png, 2.5, random:1024x512,f32 (without a type: f32); repeat it",
     ),
 ]
 Sizes = Annotated[

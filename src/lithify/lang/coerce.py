@@ -25,6 +25,9 @@ from lithify.lang.values import (
     describe,
 )
 
+FOLDS = ("reduce", "scan")
+
+
 # ---- values to terms -------------------------------------------------------------------------------------------------
 
 
@@ -220,11 +223,18 @@ def lambda_of(function: Value, parameters: tuple[Type, ...], result: Type | None
 
 def _result(value: Value, type_: Type | None) -> Term:
     if isinstance(value, FunctionValue):
-        raise TypeMismatch(f"an argument is missing: the result is {describe(value)}")
+        raise TypeMismatch(f"an argument is missing: the result is {describe(value)}", hint=missing_hint(value))
     term = as_term(value, type_)
     if type_ is not None and term.type is not type_:
         raise TypeMismatch(f"the function gives {term.type}, {type_} expected")
     return term
+
+
+def missing_hint(function: FunctionValue) -> str | None:
+    """What is left out, where it is likely: the initial value of `reduce (+) xs`."""
+    if function.name in FOLDS and len(function.given) == 2 and is_array(function.given[1]):
+        return f"the initial value is missing: `{function.name} f initial xs`, such as `{function.name} (+) 0 xs`"
+    return None
 
 
 def combining(function: Value, initial: Value, element: Type, what: str) -> tuple[Term, Term]:

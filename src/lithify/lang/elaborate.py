@@ -270,7 +270,12 @@ class Elaborator:
         if not isinstance(inner, FunctionValue):
             return call_with_element(outer, inner)
         if not isinstance(outer, FunctionValue):
-            return call(outer, inner)  # reports that it is no function
+            what = describe(outer)
+            outer_text, inner_text = unparse(e.outer, 10**6), unparse(e.inner, 10**6)
+            raise TypeMismatch(
+                f"`.` composes functions, and `{outer_text}` is no function but {what}",
+                hint=f"to apply a function, write `{inner_text} {outer_text}`",
+            )
         f, g = outer, inner
         return FunctionValue("the composition", 1, lambda x: call_with_element(f, call(g, x)))
 

@@ -24,7 +24,7 @@ from lithify.arith import size as size_variable
 from lithify.lang import build as core
 from lithify.lang import prelude
 from lithify.lang.annotations import TO_CONVERT
-from lithify.lang.coerce import as_term, call
+from lithify.lang.coerce import as_term, call, missing_hint
 from lithify.lang.coerce import let as share
 from lithify.lang.declared import Claims, OperatorCheck, as_function, declare
 from lithify.lang.elaborate import Elaborator
@@ -177,7 +177,9 @@ def _sizes_hint(named: set[Variable]) -> str:
 
 
 def _gives_function(function: Callable[..., Any], result: FunctionValue) -> TypeMismatch:
-    return TypeMismatch(f"{_name(function)} returns {describe(result)}", hint="is an argument missing?")
+    return TypeMismatch(
+        f"{_name(function)} returns {describe(result)}", hint=missing_hint(result) or "is an argument missing?"
+    )
 
 
 def value_of(function: Callable[..., Any], given: Mapping[str, int | Expr] | None = None) -> Value:

@@ -16,7 +16,7 @@ from pathlib import Path
 from lithify.arith import Expr
 from lithify.lang.annotations import TypeReader
 from lithify.lang.build import param
-from lithify.lang.coerce import as_term, call
+from lithify.lang.coerce import as_term, call, missing_hint
 from lithify.lang.declared import Claims, OperatorCheck, declare
 from lithify.lang.depth import deeply, too_deep
 from lithify.lang.elaborate import Elaborator
@@ -28,6 +28,7 @@ from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
     Declaration,
     DefinitionSyntax,
+    Name,
     NamePattern,
     OperatorSyntax,
     Source,
@@ -191,14 +192,20 @@ class Definition:
     def _refuse_unused(self, sizes: Sizes | None) -> None:
         unused = [name for name in sizes or () if not _mentions(self.module.source.text, name)]
         if unused:
-            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}")
+            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", hint=self._sizes_hint())
 
     def check_sizes(self, names: Iterable[str]) -> None:
         """Raise TypeMismatch for a size that neither the definition names nor one that it rests on."""
         text = self._own_text()
         unused = [name for name in names if not _mentions(text, name)]
         if unused:
-            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", where=str(self.syntax.span))
+            where = str(self.syntax.span)
+            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", where=where, hint=self._sizes_hint())
+
+    def _sizes_hint(self) -> str | None:
+        """The sizes that the definition itself leaves to its caller."""
+        names = dict.fromkeys(name.name for name in self._free_sizes(Elaborator()))
+        return f"its sizes are {', '.join(names)}" if names else None
 
     def _own_text(self) -> str:
         """The text of the definition, and of those that it rests on."""
@@ -256,12 +263,17 @@ class Definition:
 
     def _unbound(self, elaborator: Elaborator) -> UnboundSize:
         """All the sizes that are missing, not only those that were met before something did not fit."""
+        for name in self._free_sizes(elaborator):
+            elaborator.sizes.unbound.setdefault(name.name, name.span)
+        return elaborator.sizes.error()
+
+    def _free_sizes(self, elaborator: Elaborator) -> Iterator[Name]:
+        """The names that stand for sizes, as nothing else has them."""
         scope = Scope(self.module, elaborator, self.position)
         for name in free_names(self.syntax.value):
             if name.name not in scope and isinstance(value := elaborator.name(name, {}), Numeral):
                 if isinstance(value.value, FreeName):
-                    elaborator.sizes.unbound.setdefault(name.name, name.span)
-        return elaborator.sizes.error()
+                    yield name
 
     def _elaborate(self, elaborator: Elaborator, arguments: Sequence[Type] | Mapping[str, Type] | None) -> Elaborated:
         value = self._entered(elaborator)  # an error in it is not one in its use
@@ -276,6 +288,7 @@ class Definition:
             raise TypeMismatch(
                 f"an argument is missing: `{self.name}` of {len(parameters)} argument(s) is {describe(value)}",
                 where=str(value.site or self.syntax.span),
+                hint=missing_hint(value),
             )
         try:
             term = as_term(value)

@@ -118,7 +118,7 @@ class Operator:
         if self.typing is Typing.SINGLE and first is not f32:
             raise TypeMismatch(f"{self.name} takes an f32, not {first}", hint=f"convert it: `{self.name} (f32 x)`")
         if first.kind not in self.kinds:
-            raise TypeMismatch(f"{self.name} is not defined on {first} ({first.kind.value})")
+            raise TypeMismatch(f"{self.name} is not defined on {first} ({first.kind.value})", hint=self._instead(first))
         if self.typing is Typing.COMPARE:
             return bool_
         if self.typing is Typing.PART:
@@ -128,6 +128,19 @@ class Operator:
                 raise TypeMismatch(f"complex takes two f32 or two f64, not {first}")
             return SCALARS["complex64" if first is f32 else "complex128"]
         return first
+
+    def _instead(self, scalar: Scalar) -> str | None:
+        """What to write for an operator that a type does not have."""
+        if scalar.is_complex:
+            if self.name == "abs":
+                return "the modulus of z is `sqrt (re z * re z + im z * im z)`"
+            if self.kinds == ORDERED:
+                return "complex numbers have no order: take `re z`, or the modulus `sqrt (re z * re z + im z * im z)`"
+        if self.typing is Typing.MAKE_COMPLEX and scalar.is_integer:
+            return "a literal is written `complex64 (1, 2)`; convert what is no literal: `complex (f32 a) (f32 b)`"
+        if scalar.is_integer and Kind.FLOAT in self.kinds:
+            return "convert it: `f32 x`"
+        return None
 
     def _defined_type(self, operands: tuple[Type, ...]) -> Type:
         from lithify.lang.types import Function

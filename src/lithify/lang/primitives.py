@@ -116,15 +116,26 @@ Arguments = tuple[Value, ...]
 
 def _map(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
     f, xs = arguments
+    if coerce.is_array(f) and isinstance(xs, FunctionValue):
+        raise _swapped("map", "f xs")
     if isinstance(xs, Term) and not isinstance(xs.type, Array) and coerce.is_reduction(xs):
         return call(f, xs)
     attrs = {"level": None, "name": None} | attributes
     return apply_pattern(PATTERNS["map"], attrs, (as_function(f, "map"), as_array(xs, "map")))
 
 
+def _swapped(name: str, order: str) -> TypeMismatch:
+    return TypeMismatch(f"{name} takes its function first", hint=f"are arguments swapped? write `{name} {order}`")
+
+
 def _fold(kind: str) -> Callable[[Resolve | None, Arguments, Attributes], Value]:
     def build_(_resolve: Resolve | None, arguments: Arguments, attributes: Attributes) -> Value:
         f, initial, xs = arguments
+        if not isinstance(f, FunctionValue) and any(isinstance(a, FunctionValue) for a in (initial, xs)):
+            raise _swapped(kind, "f initial xs")
+        if coerce.is_array(initial) and isinstance(xs, Numeral):
+            hint = f"are arguments swapped? write `{kind} f initial xs`"
+            raise TypeMismatch(f"{kind} takes an array last, {describe(xs)} given", hint=hint)
         array = as_array(xs, kind)
         function, start = coerce.combining(f, initial, build.element_type(array), kind)
         attrs = {"level": None, "memory": None, "name": None} | attributes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from lithify.lang.errors import TypeMismatch
 from lithify.lang.given import kind_of, text_given
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Kind, Scalar
+from lithify.lang.spelling import choices
 from lithify.lang.term import Term, apply
 from lithify.lang.types import Array, Index, Tuple, Type
 from lithify.program.arguments import flatten
@@ -81,6 +82,7 @@ def operator(
     absorbing: Any = None,
     inverse: Callable[..., Any] | None = None,
     name: str | None = None,
+    **unknown: Never,
 ) -> Any:
     """Decorator: a Python function of two operands as an operator, and what may be assumed of it.
 
@@ -92,11 +94,14 @@ def operator(
     neutral * a = a = a * neutral, absorbing * a = absorbing = a * absorbing. `inverse` is a function, or another
     operator, that undoes it: inverse(a * b, b) = a. What is declared is tried out on many values when the operator is
     first used on operands of some type: TypeMismatch is raised for a law that does not hold, and where the function
-    does not give what it takes.
+    does not give what it takes; at once for a law of another name.
     """
     from lithify.lang.frontend import operator as declared
     from lithify.lang.parser import PROPERTIES
 
+    if unknown:
+        laws = (*PROPERTIES, "neutral", "absorbing", "inverse")
+        raise TypeMismatch(f"an operator declares no {', '.join(unknown)}", hint=choices(next(iter(unknown)), laws))
     for label, given in {"associative": associative, "commutative": commutative, "idempotent": idempotent}.items():
         if not isinstance(given, bool):
             raise TypeMismatch(f"{label} is True or False, {kind_of(given)} is given")
