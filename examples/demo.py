@@ -199,6 +199,7 @@ def table_of(found: list[Measured], pixels: str) -> Table:
     bandwidth = found[0].explanation.model.bandwidth().rate / 1e9
     table.caption = (
         f"bound: every pixel read and written once, at the {bandwidth:.1f} GB/s that the memory streamed in this run. "
+        "A share above 100 %: a part of the picture was still in caches. "
         "NumPy, SciPy: the faster of the two, in f32, run in turns with lithify. "
         "error: the largest difference from float64, relative to the largest value."
     )

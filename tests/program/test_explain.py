@@ -45,6 +45,21 @@ def test_of_types_everything_but_the_time_is_said() -> None:
     assert dict(of_values.rows()).keys() - dict(found.rows()).keys() <= {"share of the bound", "note"}
 
 
+def test_shares_above_the_bound_and_times_of_kernels_alone_say_so() -> None:
+    work = Work(10**10, 0, {})
+    bound = roofline(work.bytes, work.operations, GENERIC_GPU).seconds
+    fast = dict(explanation(GENERIC_GPU, work, bound / 2).rows())
+    slow = dict(explanation(GENERIC_GPU, work, bound * 2).rows())
+    assert fast["share of the bound"].startswith("200%")
+    assert "data come from caches" in fast["share of the bound"]
+    assert "caches" not in slow["share of the bound"]
+    nothing = Work(1, 0, {})
+    called = replace(GENERIC_GPU, launch_seconds=1e-5)
+    assert "is the cost of a call" in dict(explanation(called, nothing, 1e-6).rows())["share of the bound"]
+    assert "on the device, without what the call costs" in slow["time"]
+    assert "on the device" not in dict(explanation(host(), work, 1.0).rows())["time"]
+
+
 @pytest.mark.parametrize("scalar", ["f32", "f64"])
 def test_arithmetic_is_measured_on_opencl_cpus_as_on_the_cpu(pocl_device: object, scalar: str) -> None:
     """By the same program on the same cores: of the same order, and no estimate."""

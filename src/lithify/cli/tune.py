@@ -105,7 +105,7 @@ def _line(progress: Progress) -> str:
 
 def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
     """What a search found, and what it left out."""
-    from lithify.program.explain import duration
+    from lithify.program.explain import duration, why_above
 
     rows = [
         ("problem", outcome.problem.line),
@@ -128,7 +128,8 @@ def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
         if record.default_seconds is not None:
             rows.append(("default", f"{duration(record.default_seconds)}, {record.gain:.3g} times as long"))
         if record.bound_seconds is not None:
-            rows.append(("share of the bound", f"{record.bound_seconds / record.seconds:.0%}"))
+            share = record.bound_seconds / record.seconds
+            rows.append(("share of the bound", f"{share:.0%}{why_above(share)}"))
     print_rows(rows)
 
 

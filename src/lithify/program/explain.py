@@ -89,9 +89,17 @@ class Explanation:
         kernels = f"{self.kernels} kernel{'s' if self.kernels != 1 else ''}"
         if math.isnan(self.seconds):
             return [("time", f"not measured, and no share of the bound: types were given, no values; {kernels}")]
+        # queues of devices have clocks of their own; elsewhere it is the time of the call
+        on_device = " on the device, without what the call costs beside them" if self.model.api == "opencl" else ""
+        why = why_above(self.share)
+        if why and on_device and self.bound.resource == "launch":
+            why = "; the bound is the cost of a call, which the time is without"
         return [
-            ("time", f"{duration(self.seconds)} in {kernels}"),
-            ("share of the bound", f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s"),
+            ("time", f"{duration(self.seconds)} in {kernels}{on_device}"),
+            (
+                "share of the bound",
+                f"{self.share:.0%}, {_amount(self.work.bytes / self.seconds)}B/s{why}",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -176,6 +184,13 @@ def summary(steps: Sequence[str]) -> str:
 def _resource(name: str) -> str:
     """A resource of the bound in words."""
     return {"heap": "bytes", "launch": "the cost of a call"}.get(name, f"{name} arithmetic")
+
+
+def why_above(share: float) -> str:
+    """What can explain a share of more than the whole bound; nothing for others."""
+    if not share > 1:
+        return ""
+    return "; more than the bound allows: data come from caches, or the machine was slower when it was measured"
 
 
 def duration(seconds: float) -> str:
