@@ -38,6 +38,8 @@ _SCALARS = ("bool_", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f8e4
 _HOME = {
     **dict.fromkeys(_PROGRAM, "lithify.program"),
     "operator": "lithify.program.declared",
+    "NoArgument": "lithify.program.arguments",
+    "UnknownProgram": "lithify.program.module",
     **dict.fromkeys(_ERRORS, "lithify.lang.errors"),
     **dict.fromkeys(_SCALARS, "lithify.lang.scalars"),
 }

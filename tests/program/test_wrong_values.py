@@ -294,3 +294,11 @@ def test_tensors() -> None:
             torch.ones(3), 1.0, 0, torch.qint8)):  # fmt: skip
         with pytest.raises(lf.LaunchError, match="argument xs"):
             MODULE["total"](tensor)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in lf.__all__ if name[:1].isupper() and "Device" not in name))
+def test_exported_errors_are_one_family_with_a_meaning(name: str) -> None:
+    exported = getattr(lf, name)
+    if name not in ("Module", "Program"):
+        assert issubclass(exported, lf.LithifyError)
+        assert exported.__doc__
