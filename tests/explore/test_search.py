@@ -123,6 +123,15 @@ def test_the_default_is_measured_in_any_case(records: Records) -> None:
     assert outcome.only_default
 
 
+def test_the_budget_counts_from_where_the_work_began(records: Records) -> None:
+    target = FaultyTarget(1)
+    faults = Faults(target)
+    outcome = search(faults, target, faults.task(), PROBLEM, Budget(seconds=1000), search="exhaustive",
+                     records=records, start=time.monotonic() - 1000)  # fmt: skip
+    assert [m.candidate for m in outcome.measurements] == ["default"]
+    assert outcome.seconds >= 1000
+
+
 def test_what_is_still_built_at_the_end_is_given_up() -> None:
     """But for the one that is wanted in any case."""
     target = FaultyTarget(1)

@@ -130,15 +130,17 @@ def search(
     records: Records = RECORDS,
     timeouts: Timeouts | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    start: float | None = None,
 ) -> Outcome:
     """Search the candidates for the one that runs fastest, and keep it as the problem's record.
 
     `target` builds (it touches no device), `task` says what candidates are run on and what has to come out; `near` are
-    keys to try early, `experience` what other problems have shown. An interrupt (Ctrl-C) ends the search as a spent
-    budget does, and the outcome says so. Raises LithifyError where the device cannot be opened, there is no such
-    search, or what is found could not be kept.
+    keys to try early, `experience` what other problems have shown. The budget counts from `start` (a time of
+    `time.monotonic`), or from the call. An interrupt (Ctrl-C) ends the search as a spent budget does, and the outcome
+    says so. Raises LithifyError where the device cannot be opened, there is no such search, or what is found could not
+    be kept.
     """
-    start = time.monotonic()
+    start = time.monotonic() if start is None else start
     records.check_writable()
     run = _Search(candidates, target, task, problem, budget, records, timeouts or Timeouts(), on_progress, start)
     check_search(search)

@@ -5,6 +5,7 @@ Later calls of the program with arguments of the same types, in any process, are
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ def tune(
         raise LithifyError(f"seed is a whole number of 0 or more, {kind_of(seed)} is given")
     if on_progress is not None and not callable(on_progress):
         raise LithifyError(f"on_progress is a function of a Progress, {kind_of(on_progress)} is given")
+    start = time.monotonic()  # to find the exact results takes time, too
     specialisation = program.for_these_sizes().specialise(*arguments, sizes=sizes)
     candidates = candidates_of(specialisation, families)
     near_keys = [
@@ -85,6 +87,7 @@ def tune(
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,
+        start=start,
     )
 
 
