@@ -21,7 +21,7 @@ _HOSTILE = ("7 7 7", "8 3200 3200", "16 200704 27", "1500 4864 896", "129 2049 5
 _REST = 0.15
 # Multiply-adds of a product that takes many seconds: one round, after one call to warm up. Of smaller ones at least 5
 # rounds, and as many more as these multiply-adds allow: the clock swings, and the median of few rounds with it.
-_LARGE, _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_TOGETHER = 1 << 40, 5, 15, 1 << 38
+_LARGE, _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_TOGETHER = 1 << 40, 5, 9, 1 << 38
 
 Runs = dict[str, Callable[[], object]]
 
