@@ -15,9 +15,9 @@ from lithify.rewrite.strategy import Context, Failure
 from lithify.rules import FAMILIES, all_rules, family_of
 from tests.rules.instances import candidates, instance
 
-# Of each rule, like the examples of other properties (HYPOTHESIS_PROFILE=thorough takes more). Of so many, the checker
-# finds every wrong law of `test_mutants`: the last after some 50.
-INSTANCES = settings().max_examples
+# Of each rule; HYPOTHESIS_PROFILE=thorough takes more. Of so many, the checker finds every wrong law of `test_mutants`:
+# the last after some 50.
+INSTANCES = max(200, settings().max_examples)
 
 
 def declared(*families: str) -> list[Rule]:
