@@ -31,6 +31,8 @@ prefixes = λ rows . map (λ row . scan (+) 0 row) rows
 beside = λ xs rows . concat (map (λ row . reduce max (-inf) row) rows) xs
 """)
 _ROWS = ((3, 1100), (2, 2048), (9, 200), (16, 64), (17, 100), (130, 12), (129, 13), (256, 16), (140, 48), (70, 128))
+# What a platform computes wrongly now and then has to show: a group with items that had no row did.
+_CALLS = 20
 _PROGRAMS = ("sums", "norms", "largest", "variance", "softmax", "layernorm", "gemv", "prefixes")
 
 
@@ -70,8 +72,9 @@ def _check(
     expected = evaluate(exact.term, named)
     (evaluated,) = run(kernels, named)
     np.testing.assert_allclose(evaluated, expected, rtol=1e-4, atol=1e-5)
-    compiled = OpenCLTarget(device.platform.name).compile(kernels)(*arguments)
-    np.testing.assert_allclose(compiled, expected, rtol=1e-4, atol=1e-5)
+    compiled = OpenCLTarget(device.platform.name).compile(kernels)
+    for _ in range(_CALLS):
+        np.testing.assert_allclose(compiled(*arguments), expected, rtol=1e-4, atol=1e-5)
     return lowered
 
 

@@ -157,7 +157,10 @@ class GpuStrategist(DeviceStrategist):
             return split_range(minimum(n, n * (row // least)), *names)
         if part == "short":
             return split_join(ITEMS, "rows", "single")
-        if part == "middle" or self._is_for_warps(m, count(row)):
+        if part == "middle":
+            # beside rows for whole groups: all items of such a group have one
+            return split_join(ITEMS // self.model.warp_width, "rows", "row")
+        if self._is_for_warps(m, count(row)):
             return split_join(WARPS, "rows", "row")
         return one_item(GROUP, ITEM) if is_flat(m) else map_level(GROUP)
 
