@@ -7,10 +7,10 @@ application. A lambda, `let` and `if` extend as far as they can.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
+from lithify.lang.cursor import Cursor
 from lithify.lang.depth import deeply
-from lithify.lang.errors import ParseError
 from lithify.lang.lexer import (
     ATTRIBUTED,
     ATTRIBUTES,
@@ -22,7 +22,6 @@ from lithify.lang.lexer import (
     PROJECTION,
     SYMBOL,
     Token,
-    tokenize,
 )
 from lithify.lang.syntax import (
     Annotation,
@@ -110,63 +109,8 @@ def _whole(text: str | Source, name: str, nonterminal: Callable[[Parser], _T]) -
     return result
 
 
-class Parser:
-    """A cursor over the tokens of a source; one method a nonterminal."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.tokens = tokenize(source)
-        self.position = 0
-
-    # ---- tokens ------------------------------------------------------------------------------------------------------
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
-
-    def advance(self) -> Token:
-        token = self.token
-        if token.kind != END:
-            self.position += 1
-        return token
-
-    def at(self, *texts: str) -> bool:
-        """Is the next token one of these symbols or keywords?"""
-        token = self.token
-        return token.text in texts and (token.kind == SYMBOL or token.text in KEYWORDS)
-
-    def take(self, *texts: str) -> bool:
-        """Consume the next token if it is one of these symbols or keywords."""
-        if self.at(*texts):
-            self.advance()
-            return True
-        return False
-
-    def expect(self, *texts: str, after: str) -> Token:
-        """Consume one of these symbols or keywords, or fail."""
-        if not self.at(*texts):
-            self.fail(f"`{texts[0]}` expected {after}, {self.token} found")
-        return self.advance()
-
-    def fail(self, message: str, span: Span | None = None, hint: str | None = None) -> NoReturn:
-        """Raise ParseError at a place (the next token's, if none is given)."""
-        raise ParseError(message, where=str(span or self.token.span), hint=hint)
-
-    def expect_end(self) -> None:
-        """Fail unless all tokens have been read."""
-        if self.token.kind != END:
-            hint = "a definition was not expected here" if self.token.first else None
-            self.fail(f"the end expected, {self.token} found", hint=hint)
-
-    def since(self, start: Span) -> Span:
-        """From a place to the last consumed token."""
-        return start.to(self.tokens[self.position - 1].span)
-
-    def name(self, what: str) -> Token:
-        """Consume a name that is no keyword."""
-        if self.token.kind != NAME or self.token.text in KEYWORDS:
-            self.fail(f"{what} expected, {self.token} found")
-        return self.advance()
+class Parser(Cursor):
+    """One method a nonterminal; each leaves the cursor behind what it has read."""
 
     # ---- declarations ------------------------------------------------------------------------------------------------
 
@@ -418,10 +362,6 @@ class Parser:
                 if size.name not in seen:
                     sizes.setdefault(size.name, size.span)
 
-    def twice(self, message: str, span: Span, first: Span, remedy: str = "") -> NoReturn:
-        """The error of a name that has two meanings."""
-        raise ParseError(message, where=f"{span}\nfirst: {first}", hint=f"rename one of them{remedy}")
-
     def pattern(self) -> ParameterPattern:
         start = self.token.span
         if not self.take("("):
@@ -491,14 +431,8 @@ class Parser:
 
     def size_in_brackets(self) -> bool:
         """Does the bracket at the cursor hold a size, as in `(n + 1).f32`?"""
-        depth = 0
-        for position in range(self.position, len(self.tokens)):
-            token = self.tokens[position]
-            depth += {"(": 1, ")": -1}.get(token.text, 0) if token.kind == SYMBOL else 0
-            if depth == 0:
-                after = self.tokens[position + 1]
-                return after.glued and (after.text == "." or after.kind == PROJECTION)
-        return False
+        after = self.behind_bracket()
+        return after is not None and after.glued and (after.text == "." or after.kind == PROJECTION)
 
 
 def _number(text: str) -> int | float | complex:
