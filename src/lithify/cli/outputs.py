@@ -82,7 +82,7 @@ def _write_image(array: Array, path: Path) -> str:
 
 def describe(array: Array) -> str:
     """Its type in the notation of the language."""
-    from lithify.targets.arguments import describe as described
+    from lithify.targets.foreign import describe as described
 
     return described(array)
 

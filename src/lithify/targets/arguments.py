@@ -8,7 +8,6 @@ through DLPack, without a copy if they are in the memory of the CPU. Results are
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,16 +16,12 @@ import numpy as np
 
 from lithify.lang.errors import LaunchError
 from lithify.lang.given import kind_of
-from lithify.lang.scalars import SCALARS, Kind, Scalar, bf16, f8e4m3, f8e5m2, scalar_of_dtype
+from lithify.lang.scalars import SCALARS, Kind, Scalar
 from lithify.targets.base import Argument, Interface, Resident, size_function
+from lithify.targets.foreign import describe, numpy_array, repeats
 from lithify.targets.memory import MEMORY, Array, address_of, aligned_empty
 
 _SHOWN_BITS = 128  # of an integer that is written out in a message
-_DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
-_DEVICES = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 13: "cuda (managed)"}
-# what torch calls the types that DLPack cannot hand to NumPy, and the integer type to view them as
-_TORCH_BITS = {"torch.bfloat16": ("int16", bf16), "torch.float8_e4m3fn": ("uint8", f8e4m3),
-               "torch.float8_e5m2": ("uint8", f8e5m2)}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -169,17 +164,8 @@ class Arguments:
                     hint="give another array: results are written while arguments are still read",
                 )
         for other in others:
-            if np.may_share_memory(array, _foreign(other, "out")):
+            if np.may_share_memory(array, numpy_array(other, "out")):
                 raise LaunchError(f"{_out_name(result)} shares memory with another result")
-
-
-def describe(value: Any) -> str:
-    """Type and shape of an array, in the notation of the language."""
-    try:
-        element = str(scalar_of_dtype(value.dtype))
-    except KeyError:
-        element = str(value.dtype)
-    return ".".join([*map(str, value.shape), element])
 
 
 def _wrong_shape(
@@ -204,7 +190,7 @@ def _array(value: Any, parameter: _Parameter) -> Any:
         if value.dtype != parameter.dtype:
             _wrong_type(value, parameter)
         return value
-    array = value if type(value) is np.ndarray else _foreign(value, f"argument {parameter.argument.name}")
+    array = value if type(value) is np.ndarray else numpy_array(value, f"argument {parameter.argument.name}")
     if array.dtype != parameter.dtype:
         if parameter.below is not None and array.dtype.kind in "iu":
             array = _as_indices(array, parameter)
@@ -280,52 +266,12 @@ def _dtype_name(scalar: Scalar) -> str:
     return f"{package}.{scalar.dtype.name}"
 
 
-def _foreign(value: Any, name: str) -> Array:
-    """An array of another library, or a number, as a NumPy array that shares its memory where possible."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise LaunchError(f"{name} is a masked array; its mask would be lost", hint="use .filled(..)")
-    if isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
-        return np.asarray(value)
-    if not hasattr(value, "__dlpack__"):
-        raise LaunchError(
-            f"{name} is {kind_of(value)}, neither an array (NumPy or DLPack) nor a number",
-            hint="make it an array: np.asarray(.., dtype)",
-        )
-    try:
-        device = value.__dlpack_device__()
-        if int(device[0]) in _DLPACK_CPU:
-            return _through_dlpack(value)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise LaunchError(f"{name} cannot be read through DLPack: {error}") from error
-    where = _DEVICES.get(int(device[0]), f"device kind {int(device[0])}")
-    hint = "copy it there: .cpu() of torch, np.asarray(..) of most others"
-    raise LaunchError(f"{name} lies on {where}:{device[1]}, not in the memory of the CPU", hint=hint)
-
-
-def _through_dlpack(value: Any) -> Array:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        value = value.detach()
-        bits = _TORCH_BITS.get(str(value.dtype))
-        if bits is not None:
-            array: Array = value.view(getattr(torch, bits[0])).numpy().view(bits[1].dtype)
-            return array
-        array = value.resolve_conj().resolve_neg().numpy()
-        return array
-    try:
-        return np.from_dlpack(value)
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        if not hasattr(value, "__array__"):
-            raise
-        return np.asarray(value)  # bfloat16 of libraries that know ml_dtypes
-
-
 def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array:
     name = _out_name(parameter)
     if not isinstance(target, np.ndarray) and (isinstance(target, np.generic) or not hasattr(target, "__dlpack__")):
         raise LaunchError(f"{name} is {kind_of(target)}, not an array", hint="give an array that is to be filled")
-    array = _foreign(target, name)
-    if not isinstance(target, np.ndarray) and address_of(_foreign(target, name)) != address_of(array):
+    array = numpy_array(target, name)
+    if not isinstance(target, np.ndarray) and address_of(numpy_array(target, name)) != address_of(array):
         raise LaunchError(
             f"{name} is a {type(target).__name__} that shows a copy of its elements, which cannot be written",
             hint="give an array that holds them as they are (of torch: .resolve_conj().resolve_neg())",
@@ -335,7 +281,7 @@ def _output(target: Any, parameter: _Parameter, shape: tuple[int, ...]) -> Array
         raise LaunchError(f"{name} is {describe(array)}, but the result is {wanted}")
     if not array.flags.writeable:
         raise LaunchError(f"{name} is read-only", hint="give an array that may be written, for example a copy")
-    if array.size > 1 and not array.flags.c_contiguous and _repeats(array):
+    if array.size > 1 and not array.flags.c_contiguous and repeats(array):
         raise LaunchError(f"{name} has elements that share memory (a broadcast or overlapping view)")
     return array
 
@@ -346,21 +292,11 @@ def _out_name(result: _Parameter) -> str:
     return name if name == "out" else f"out for {name}"
 
 
-def _repeats(array: Array) -> bool:
-    """Whether two elements may share memory: each stride must reach past all that smaller strides cover."""
-    reach = array.itemsize
-    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        if stride < reach:
-            return True
-        reach = stride * extent
-    return False
-
-
 def _scalar(value: Any, parameter: _Parameter) -> Any:
     """A number as a NumPy scalar of the parameter's type; numbers that it cannot hold are refused."""
     scalar, name = parameter.scalar, parameter.argument.name
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__dlpack__"):
-        array = _foreign(value, f"argument {name}")
+        array = numpy_array(value, f"argument {name}")
         if array.size != 1 or array.ndim:
             raise LaunchError(f"argument {name} is {describe(array)}, but the program takes the scalar {scalar}")
         if array.dtype == parameter.dtype:
