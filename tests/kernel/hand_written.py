@@ -280,8 +280,65 @@ def two_kernels() -> Case:
     )
 
 
+def counter(*shape: int) -> ir.Buffer:
+    return buffer("arrived", *shape, role="counter", scalar=i32)
+
+
+def last_group() -> Case:
+    """Sums of groups on the heap, added up by the last of six groups."""
+    x, out, p, arrived = given("x", 24), result(1), buffer("p", 6, role="temporary"), counter(1)
+    s, t = buffer("s", 4, memory=LOCAL), buffer("t", 3, memory=LOCAL)
+
+    def added(target: ir.Buffer, place: Expr | int, source: ir.Buffer, n: int) -> ir.Store:
+        total: ir.Value = load(source, 0)
+        for k in range(1, n):
+            total = apply("add", total, load(source, k))
+        return store(target, place, total)
+
+    def body(g: Expr, i: Expr) -> ir.Block:
+        pair = apply("add", load(p, i), load(p, i + 3))
+        return (
+            store(s, i, load(x, g * 4 + i)),
+            ir.Barrier(),
+            ir.If((-i,), (added(p, g, s, 4),)),
+            ir.LastGroup(arrived, (const(0),), const(6), (
+                ir.If((-i,), (store(arrived, 0, number(0, i32)),)),
+                ir.If((2 - i,), (store(t, i, pair),)),
+                ir.Barrier(),
+                ir.If((-i,), (added(out, 0, t, 3),)),
+            )),
+        )  # fmt: skip
+
+    return Case(
+        program((x,), out, on_groups(6, 4, body, s, t), temporaries=(p, arrived)),
+        floats(x=(24,)),
+        lambda x: np.array([x.sum()]),
+    )
+
+
+def last_groups() -> Case:
+    """Sums of columns: three groups for each two columns, of a third of the rows; the last of them adds."""
+    x, out, p, arrived = given("x", 6, 4), result(4), buffer("p", 3, 4, role="temporary"), counter(2)
+
+    def body(g: Expr, i: Expr) -> ir.Block:
+        half, part = g // 3, g % 3
+        column = half * 2 + i
+        total = apply("add", apply("add", load(p, 0, column), load(p, 1, column)), load(p, 2, column))
+        return (
+            store(p, (part, column), apply("add", load(x, part * 2, column), load(x, part * 2 + 1, column))),
+            ir.LastGroup(arrived, (half,), const(3), (
+                ir.If((-i,), (store(arrived, half, number(0, i32)),)),
+                store(out, column, total),
+            )),
+        )  # fmt: skip
+
+    return Case(
+        program((x,), out, on_groups(6, 2, body), temporaries=(p, arrived)), floats(x=(6, 4)), lambda x: x.sum(axis=0)
+    )
+
+
 CASES: dict[str, Callable[[], Case]] = {
     f.__name__: f
     for f in (reversed_in_groups, tree_sum, ring, double_buffer, stencil, threads_and_lanes, histogram, warp_sums,
-              two_kernels)
+              two_kernels, last_group, last_groups)
 }  # fmt: skip

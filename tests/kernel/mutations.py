@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from lithify.arith import minimum
+from lithify.arith import const, minimum
 from lithify.kernel import ir
 from lithify.kernel.walk import Substitution, blocks_of
 from lithify.lang.levels import PAR, SEQ
@@ -61,7 +61,7 @@ def _changed(block: ir.Block, change: Change) -> Iterator[tuple[ir.Statement, ir
 def _with_block(statement: ir.Statement, which: int, block: ir.Block) -> ir.Statement:
     if isinstance(statement, ir.If) and which == 1:
         return replace(statement, otherwise=block)
-    assert isinstance(statement, ir.If | ir.Loop | ir.Lanes | ir.Async)
+    assert isinstance(statement, ir.If | ir.Loop | ir.Lanes | ir.Async | ir.LastGroup)
     return replace(statement, body=block)
 
 
@@ -99,6 +99,41 @@ def parallel(statement: ir.Statement) -> Iterator[ir.Block]:
     """A loop whose order matters, over threads."""
     if isinstance(statement, ir.Loop) and statement.level is SEQ:
         yield (replace(statement, level=PAR),)
+
+
+def by_all(statement: ir.Statement) -> Iterator[ir.Block]:
+    """What the last group does is done by every one, when it gets there."""
+    if isinstance(statement, ir.LastGroup):
+        yield (ir.Barrier("group", ("local", "heap")), *statement.body)
+
+
+def expecting(more: int) -> Change:
+    """The last group is looked for too early or too late."""
+
+    def change(statement: ir.Statement) -> Iterator[ir.Block]:
+        if isinstance(statement, ir.LastGroup):
+            yield (replace(statement, groups=statement.groups + more),)
+
+    return change
+
+
+def elsewhere(statement: ir.Statement) -> Iterator[ir.Block]:
+    """All groups count themselves at the first counter."""
+    if isinstance(statement, ir.LastGroup) and statement.index[0].constant is None:
+        yield (replace(statement, index=(const(0),)),)
+
+
+def counter_left(statement: ir.Statement) -> Iterator[ir.Block]:
+    """The counter is not set back."""
+    if isinstance(statement, ir.Store) and statement.buffer.role == "counter":
+        yield ()
+
+
+def read_before(statement: ir.Statement) -> Iterator[ir.Block]:
+    """What the last group does first with the others' results, it does before it knows that it is the last."""
+    if isinstance(statement, ir.LastGroup):
+        clear, first, *rest = statement.body
+        yield first, replace(statement, body=(clear, *rest))
 
 
 # ---- guards --------------------------------------------------------------------------------------------------------
@@ -243,7 +278,7 @@ def _with_index(statement: ir.Statement, of: ir.Buffer, edit: Callable[[ir.Index
             return replace(statement, index=index, value=value(statement.value))
         case ir.If():
             return replace(statement, body=block(statement.body), otherwise=block(statement.otherwise))
-        case ir.Loop() | ir.Lanes() | ir.Async():
+        case ir.Loop() | ir.Lanes() | ir.Async() | ir.LastGroup():
             return replace(statement, body=block(statement.body))
     return statement
 
@@ -267,4 +302,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("fetch too far ahead", further_ahead),
     Mutation("an iteration more", longer(1)),
     Mutation("an iteration less", longer(-1)),
+    Mutation("not only the last group", by_all),
+    Mutation("a group too early", expecting(-1)),
+    Mutation("a group too late", expecting(1)),
+    Mutation("one counter for all", elsewhere),
+    Mutation("counter left", counter_left),
+    Mutation("read before", read_before),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +12,12 @@ import numpy as np
 from lithify.arith import Expr, as_variable, ceil_div, const, minimum, size, var
 from lithify.arith import loaded as loaded_index
 from lithify.kernel import ir
+from lithify.kernel.passes.last_group import finish_in_last_groups
+from lithify.kernel.walk import Substitution
 from lithify.lang.levels import LOCAL, OUT, PRIVATE, Level
 from lithify.lang.operators import OPERATORS
 from lithify.lang.scalars import Scalar, bool_, f16, f32, i32
+from lithify.machine import GENERIC_GPU
 from tests.targets.handmade import buffer, lanes, loop, op
 
 
@@ -71,6 +74,47 @@ def tree_sum(n: int, width: int = 64) -> Case:
     data = random(n)
     expected = np.float32(data.astype(np.float64).sum())
     return Case(ir.Program("tree_sum", (x,), (total,), (partial,), kernels), (data,), (expected,))
+
+
+def in_one_launch(case: Case) -> Case:
+    """The last group of a kernel does what the next kernel would."""
+    return replace(case, program=finish_in_last_groups(case.program, device=GENERIC_GPU))
+
+
+def column_sums(m: int, n: int, parts: int = 4, width: int = 16, share: int = 1) -> Case:
+    """Sums of columns, in parts of rows by a group for each `width` columns; then of `share` times as many columns by
+    each item of a group."""
+    rows = -(-m // parts)
+    x, total = buffer("x", m, n), buffer("total", n, role="output", memory=OUT)
+    partial = buffer("partial", parts, n, role="temporary")
+    acc, acc2 = (buffer(name, *shape, role="scratch", memory=PRIVATE) for name, shape in (("a", ()), ("b", (share,))))
+    g, p, i, k = var("g", -(-n // width)), var("p", parts), var("i", width), var("k", rows)
+    row, column = p * rows + k, g * width + i
+    more = op("add", ir.Load(acc, ()), ir.Load(x, (row, column), (m - 1 - row,), ir.Constant(0.0, f32)))
+    first = launch("parts", (
+        ir.If((n - 1 - column,), (
+            ir.Store(acc, (), ir.Constant(0.0, f32)),
+            loop(k, rows, ir.Store(acc, (), more)),
+            ir.Store(partial, (p, column), ir.Load(acc, ())),
+        )),
+    ), (-(-n // width), parts), (width,), {"group0": g, "group1": p, "item0": i}, (acc,))  # fmt: skip
+    h, j, lane, q = var("h", -(-n // (width * share))), var("j", width), var("lane", share), var("q", parts)
+    place = h * width * share + j * share + lane
+    again = op("add", ir.Load(acc2, (lane,)), ir.Load(partial, (q, place)))
+    body = (
+        ir.Store(acc2, (lane,), ir.Constant(0.0, f32)),
+        *(
+            s
+            for part in range(parts)
+            for s in Substitution({as_variable(q): const(part)}).statement(ir.Store(acc2, (lane,), again))
+        ),
+        ir.Store(total, (place,), ir.Load(acc2, (lane,))),
+    )
+    inner: tuple[ir.Statement, ...] = (lanes(lane, share, *body),) if share > 1 else body
+    guarded = (ir.If((n - 1 - place.substitute({lane: share - 1}) if share > 1 else n - 1 - place,), inner),)
+    second = launch("sums", guarded, (-(-n // (width * share)),), (width,), {"group0": h, "item0": j}, (acc2,))
+    data = random(m, n)
+    return Case(ir.Program("columns", (x,), (total,), (partial,), (first, second)), (data,), (data.sum(axis=0),))
 
 
 def _tree(name: str, x: ir.Buffer, out: ir.Buffer, n: int, width: int, groups: int) -> ir.Kernel:
@@ -266,6 +310,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "transpose of f16": lambda: transpose(12, 17, scalar=f16),
     "tree sum": lambda: tree_sum(1000),
     "tree sum of one": lambda: tree_sum(1),
+    "tree sum in one launch": lambda: in_one_launch(tree_sum(1000)),
+    "column sums in one launch": lambda: in_one_launch(column_sums(21, 40)),
+    "column sums of four in one launch": lambda: in_one_launch(column_sums(21, 144, share=4)),
     "stencil": lambda: stencil(19, 33),
     "symbolic": lambda: symbolic_axpy(100),
     "symbolic, one": lambda: symbolic_axpy(1),

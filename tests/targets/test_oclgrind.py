@@ -12,7 +12,8 @@ from lithify.targets.opencl.oclgrind import check, check_source
 from lithify.targets.opencl.source import program_source
 from tests.targets.group_programs import CASES, close, transpose, tree_sum
 
-SMALL = ("transpose", "transpose of f16", "tree sum", "stencil", "symbolic", "16 lanes of 50 f32", "8 lanes of 27 f16",
+SMALL = ("transpose", "transpose of f16", "tree sum", "tree sum in one launch", "column sums in one launch",
+         "column sums of four in one launch", "stencil", "symbolic", "16 lanes of 50 f32", "8 lanes of 27 f16",
          "3 lanes of 10 f32", "gather 8 of 21", "tail of 19 under if", "19 truth values", "halves", "histogram",
          "histogram f32", "largest f32")  # fmt: skip
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-NAMES = ("transpose", "tree sum", "stencil", "gather 8 of 21")
+NAMES = ("transpose", "tree sum", "stencil", "gather 8 of 21", "tree sum in one launch",
+         "column sums of four in one launch")  # fmt: skip
 METHODS = ("loopvec", "workitemrepl", "cbs")  # older versions take their default for a name they do not know
 
 _CHILD = f"""

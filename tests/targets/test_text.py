@@ -13,7 +13,7 @@ from tests.targets.group_programs import CASES
 from tests.targets.thread_programs import THREAD_CASES
 
 OPENCL = ("transpose", "tree sum", "stencil", "symbolic", "16 lanes of 50 f32", "8 lanes of 27 f16", "gather 4 of 20",
-          "halves", "histogram f32")  # fmt: skip
+          "halves", "histogram f32", "tree sum in one launch", "column sums of four in one launch")  # fmt: skip
 THREADS = ("row reversals", "lane sums with a tail", "counts f32", "scalars", "symbolic outer product")
 
 

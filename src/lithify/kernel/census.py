@@ -78,6 +78,9 @@ def _block(block: ir.Block, times: int, lanes: tuple[Variable, ...], found: Cens
                     _access(load.buffer, load.index, "load", times, 1, None, found)
             case ir.Barrier():
                 found.counts["barriers"] += times
+            case ir.LastGroup(_, _, groups, body):
+                found.counts["barriers"] += 2 * times
+                _block(body, times // _number(groups), lanes, found)
             case _:
                 pass
 

@@ -26,7 +26,8 @@ class Buffer:
     """An array of scalars in one memory, row-major. Compared by identity.
 
     `role` is "input", "output", "scalar" (shape (), passed by value), "temporary" (heap memory of the call, shared by
-    the kernels of the program) or "scratch" (thread, local, private or register memory of one kernel).
+    the kernels of the program), "counter" (the same, of zeros when a call begins and when it ends) or "scratch"
+    (thread, local, private or register memory of one kernel).
     `alignment` is in bytes and promised for the first element. A scratch buffer in local memory with `memory.slots` > 1
     has the slot as its first dimension. In a register buffer the distributed dimensions are not part of `shape`.
     An input that holds indices is relied on to hold values from 0 to below `below`, no two of which are equal where
@@ -231,7 +232,22 @@ class Instruction:
     body: Block
 
 
-Statement = Store | AtomicUpdate | Loop | Lanes | If | Barrier | Async | Commit | Wait | Instruction
+@dataclass(frozen=True, slots=True)
+class LastGroup(ElementAccess):
+    """What the last of several groups does with what all of them wrote; the end of a kernel, outside of everything.
+
+    All work-items of the group wait for each other; then the group counts itself at buffer[index], a counter. The one
+    that is number `groups` there runs the body, and sees what each of them wrote to the heap before it counted itself.
+    Others are done. The counter is 0 when the first arrives, and the body has to set it back.
+    """
+
+    buffer: Buffer
+    index: Index
+    groups: Expr
+    body: Block
+
+
+Statement = Store | AtomicUpdate | Loop | Lanes | If | Barrier | Async | Commit | Wait | Instruction | LastGroup
 Block = tuple[Statement, ...]
 
 
@@ -263,7 +279,7 @@ class Program:
 
     `parameters` are the inputs in the order of the program's parameters (arrays of tuples: one buffer a component),
     `results` the outputs (a tuple result: one a component, in order), `temporaries` the heap buffers that live from one
-    kernel to the next. `sizes` are the symbolic sizes that a call passes (none in a specialised program).
+    kernel to the next, and counters. `sizes` are the symbolic sizes that a call passes (none in a specialised program).
     """
 
     name: str

@@ -79,6 +79,9 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         case ir.Instruction(row, result, operands, _, _):
             a, b, c = map(show_value, operands)
             yield f"{show_value(result)} := {row.name} {a} {b} {c}"
+        case ir.LastGroup(buffer, index, groups, body):
+            yield f"last of {groups} groups at {_element(buffer, index)}"
+            yield from _nested(body)
         case ir.Barrier(scope, memory):
             yield f"barrier {scope} ({', '.join(memory)})"
         case ir.Async(body):

@@ -96,12 +96,14 @@ def reads_of(statement: ir.Statement) -> Iterator[tuple[ir.Buffer, ir.Index]]:
             yield from index_accesses((*index, *guard))
         case ir.If(guard, _, _):
             yield from index_accesses(guard)
+        case ir.LastGroup(_, index, _, _):
+            yield from index_accesses(index)
 
 
 def blocks_of(statement: ir.Statement) -> tuple[ir.Block, ...]:
     """The blocks inside a statement."""
     match statement:
-        case ir.Loop() | ir.Lanes() | ir.Async() | ir.Instruction():
+        case ir.Loop() | ir.Lanes() | ir.Async() | ir.Instruction() | ir.LastGroup():
             return (statement.body,)
         case ir.If(_, body, otherwise):
             return (body, otherwise)
@@ -128,7 +130,7 @@ def with_blocks(statement: ir.Statement, change: Replace) -> ir.Statement:
             return ir.Lanes(variable, width, change(body), name)
         case ir.Async(body):
             return ir.Async(change(body))
-        case ir.Instruction():
+        case ir.Instruction() | ir.LastGroup():
             return replace(statement, body=change(statement.body))
         case ir.If(guard, body, otherwise):
             return ir.If(guard, change(body), change(otherwise))
@@ -219,6 +221,9 @@ class Rewriting:
             case ir.Instruction(row, result, operands, pitches, body):
                 (a, b, c), (p, q, r, s) = map(self.place, operands), map(self.expr, pitches)
                 return (ir.Instruction(row, self.place(result), (a, b, c), (p, q, r, s), self.block(body)),)
+            case ir.LastGroup(buffer, index, groups, body):
+                place = self.buffer(buffer), self.index_of(buffer, index)
+                return (ir.LastGroup(*place, self.expr(groups), self.block(body)),)
         return (statement,)
 
     def place(self, place: ir.Load) -> ir.Load:

@@ -216,9 +216,9 @@ class GpuStrategist(DeviceStrategist):
         return self.in_order(r, path, nest)
 
     def _partial_sums(self, r: Term) -> Strategy:
-        """One sum a group, for as many groups as keep the device busy; written down for a second kernel."""
-        n = length_of(r.args[-1])
-        groups = self.model.cores * GROUPS_PER_CORE
+        """One sum a group, for as many groups as keep the device busy and have a row each; these are left to sum."""
+        n, cores = length_of(r.args[-1]), self.model.cores
+        groups = min(cores * GROUPS_PER_CORE, max(cores, n // GROUP_ROW))
         piece = gpu_parts.part_of(n, groups, ITEMS) if is_constant(r.args[2]) else ANY_PIECE
         return partial_reduce(piece) >> materialise(HEAP)
 

@@ -24,6 +24,7 @@ class DeviceModel:
     * `levels`, `memories`, `caches`, `registers`: its structure, see `levels` and `memory`;
     * `warp_width`: items that share an instruction (by numbering alone: they must synchronise like any others);
     * `barrier_scopes`: whose items can wait for each other ("group", "warp", ...);
+    * `counts_groups`: whether groups can count themselves indivisibly, and the last one sees what the others wrote;
     * `vector_bytes`: the widest vector register; `access_bytes`: the widest load or store of one item; `vector_lanes`:
       the longest map that the level `vec` takes;
     * `no_arithmetic`: scalar types that can be stored but not computed with;
@@ -47,6 +48,7 @@ class DeviceModel:
     group_items: int = 1
     warp_width: int = 1
     barrier_scopes: frozenset[str] = frozenset()
+    counts_groups: bool = False
     no_arithmetic: frozenset[str] = frozenset()
     copy_kinds: frozenset[CopyKind] = frozenset({"plain", "vector"})
     bandwidths: tuple[Peak, ...] = ()

@@ -71,6 +71,7 @@ H200_OPENCL = DeviceModel(
     warp_width=_WARP,
     # Threads of a warp are scheduled independently since Volta, and its OpenCL has no barrier for a warp.
     barrier_scopes=frozenset({"group"}),
+    counts_groups=True,
     no_arithmetic=frozenset({"f16", "bf16", "f8e4m3", "f8e5m2"}),
     bandwidths=(Peak("heap", _COPY_BYTES_A_SECOND, "measured"),),
     arithmetic=tuple(peak for peak in _ARITHMETIC if peak.of in ("f32", "f64")),

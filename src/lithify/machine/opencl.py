@@ -81,6 +81,7 @@ def opencl_model(facts: OpenCLFacts) -> DeviceModel:
         group_items=group_items,
         warp_width=warp,
         barrier_scopes=frozenset({"group"}),
+        counts_groups=facts.is_gpu,
         no_arithmetic=frozenset(missing),
         bandwidths=(Peak("heap", bandwidth, "estimated"),),
         arithmetic=(Peak("f32", arithmetic, "estimated"),),

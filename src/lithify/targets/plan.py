@@ -34,6 +34,7 @@ class KernelLaunch:
 class LaunchPlan:
     """All kernels of a program, and the bytes of each buffer that lives from one of them to the next.
 
+    `counters` are those of them, by position, that hold zeros when a call begins, and again when it ends.
     `alignments` are those that the code relies on, of parameters and results; `limits` over the sizes must not exceed
     2^31 - 1, otherwise the index arithmetic of the code overflows.
     """
@@ -42,6 +43,7 @@ class LaunchPlan:
     temporaries: tuple[Dim, ...]
     alignments: tuple[int, ...]
     limits: tuple[Dim, ...]
+    counters: tuple[int, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """The plan as lists, strings and ints."""
@@ -54,7 +56,7 @@ class LaunchPlan:
             KernelLaunch(k["name"], *(tuple(k[f]) for f in ("arguments", "sizes", "size_bits", "grid", "group")))
             for k in data["kernels"]
         )
-        return LaunchPlan(kernels, *(tuple(data[f]) for f in ("temporaries", "alignments", "limits")))
+        return LaunchPlan(kernels, *(tuple(data[f]) for f in ("temporaries", "alignments", "limits", "counters")))
 
 
 def kernel_launch(
@@ -81,6 +83,7 @@ def launch_plan(
         tuple(size_text(_bytes(b)) for b in program.temporaries),
         tuple(max(b.alignment, alignment) for b in (*program.parameters, *program.results)),
         tuple(sorted(size_text(e) for e in limits)),
+        tuple(k for k, b in enumerate(program.temporaries) if b.role == "counter"),
     )
 
 

@@ -54,7 +54,7 @@ class Accesses:
         self.scratch = scratch  # made afresh when a loop over threads (by id) is entered
         self.items = items  # of a group; 0 in a kernel without groups
         everything = list(statements(kernel.body))
-        self.written = {s.buffer for s in everything if isinstance(s, ir.Store | ir.AtomicUpdate)}
+        self.written = {s.buffer for s in everything if isinstance(s, ir.Store | ir.AtomicUpdate | ir.LastGroup)}
         self.warp_barriers = any(isinstance(s, ir.Barrier) and s.scope == "warp" for s in everything)
         self.formulas: dict[Expr, tuple[Formula, bool]] = {}
         self.constants: dict[int, Values] = {}
@@ -62,6 +62,7 @@ class Accesses:
         self.flight = InFlight(0, 1)
         self.passed = np.zeros(0, np.int64)  # barriers of each warp
         self.positions = np.arange(1)
+        self.arrived: dict[tuple[ir.Buffer, int], list[int]] = {}  # groups at the counters, in their order
 
     # ---- reports ----
 

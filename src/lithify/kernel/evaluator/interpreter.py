@@ -11,7 +11,7 @@ from lithify.kernel.evaluator.active import Active, Integers, Number, as_array
 from lithify.kernel.evaluator.asynchronous import Copy, InFlight
 from lithify.kernel.evaluator.instructions import Values, agree, computed, registers
 from lithify.kernel.evaluator.memory import Storage
-from lithify.kernel.evaluator.races import ATOMIC, LARGEST_LOG, WRITE
+from lithify.kernel.evaluator.races import ATOMIC, LARGEST_LOG, WRITE, Event
 from lithify.kernel.evaluator.reports import first
 from lithify.lang.levels import LevelKind
 
@@ -53,6 +53,8 @@ class Interpreter(Accesses):
                 self._atomic(statement, active)
             case ir.Barrier():
                 self._barrier(statement, active)
+            case ir.LastGroup():
+                self._last_group(statement, active)
             case ir.Instruction():
                 self._instruction(statement, active)
             case ir.Async(body):
@@ -274,29 +276,77 @@ class Interpreter(Accesses):
                 if storage.depth < active.depth and storage.buffer.memory.name in barrier.memory:
                     storage.log(active.depth).by_warp = True
         elif barrier.scope == "group":
-            self._reached_by_all(barrier, active, active.owners[1], self.items)
-            groups = np.unique(active.owners[1])
-            everyone = len(self.flight.committed) == active.count
-            self.end_of_interval(2, barrier.memory, None if everyone else groups)
-            for copy in self.flight.copies:
-                for storage, event in copy.events():
-                    synchronised = storage.buffer.memory.name in barrier.memory
-                    if synchronised and storage.depth < active.depth and storage.buffer in self.written:
-                        storage.log(active.depth).add(event)
+            self._wait_for_group(barrier, barrier.memory, active)
         else:
             raise self.fail(f"no barrier of scope {barrier.scope} is known", barrier, active)
         if self.counts is not None:
             self.counts.barriers += len(np.unique(active.owners[1]))
 
-    def _reached_by_all(self, barrier: ir.Barrier, active: Active, owners: Integers, size: int) -> None:
+    def _wait_for_group(self, statement: ir.Barrier | ir.LastGroup, memory: tuple[str, ...], active: Active) -> None:
+        self._reached_by_all(statement, active, active.owners[1], self.items)
+        groups = np.unique(active.owners[1])
+        everyone = len(self.flight.committed) == active.count
+        self.end_of_interval(2, memory, None if everyone else groups)
+        for copy in self.flight.copies:
+            for storage, event in copy.events():
+                synchronised = storage.buffer.memory.name in memory
+                if synchronised and storage.depth < active.depth and storage.buffer in self.written:
+                    storage.log(active.depth).add(event)
+
+    def _last_group(self, statement: ir.LastGroup, active: Active) -> None:
+        if not self.items or active.lanes:
+            raise self.fail("the last of several groups is asked for outside the work-items of a group", statement,
+                            active)  # fmt: skip
+        self._wait_for_group(statement, ("local", "heap"), active)
+        groups, rows = np.unique(active.owners[1], return_index=True)
+        here = active.select(rows)  # one item of each group
+        storage = self._storage(statement.buffer, statement, active)
+        elements = self._locate(
+            storage, self._index(statement.index, active, statement), active, statement, "counts at"
+        )
+        expected = as_array(self.number(statement.groups, active, statement), active.count)
+        of_item = np.searchsorted(groups, active.owners[1])
+        differs = (elements != elements[rows][of_item]) | (expected != expected[rows][of_item])
+        if differs.any():
+            raise self.fail("the items of a group count it at different places", statement, active, first(differs))
+        if self.checks:  # as groups, not as items: those have waited
+            event = Event(elements[rows], ATOMIC, self._access(here, statement), self._rows(here.count))
+            storage.log(1).add(event)
+        later = np.arange((self.flight.first + len(self.flight.committed)) // self.items)
+        last = np.zeros(len(groups), bool)
+        for k in self.random.permutation(len(groups)):
+            element, wanted = int(elements[rows[k]]), int(expected[rows[k]])
+            arrived = self.arrived.setdefault((storage.buffer, element), [])
+            arrived.append(int(groups[k]))
+            storage.data[element] += 1
+            number = int(storage.data[element])
+            last[k] = number == wanted
+            if self.checks and number > wanted:
+                place = storage.position(element)
+                raise self.fail(f"a group is number {number} of {wanted} at {place}", statement, here, int(k))
+            if last[k]:
+                later[arrived] = groups[k]
+        if self.checks and last.any():
+            for shared in self.memories.values():
+                log = shared.logs.get(1)
+                if log is not None:
+                    self._no_race(shared, log)
+                    log.order(later)
+        if self.counts is not None:
+            self.counts.barriers += 2 * len(groups)
+        if last.any():
+            self.block(statement.body, active.select(last[of_item]))
+
+    def _reached_by_all(self, barrier: ir.Barrier | ir.LastGroup, active: Active, owners: Integers, size: int) -> None:
         found, starts, here = np.unique(owners, return_index=True, return_counts=True)
         expected = np.full(len(found), size)
-        if barrier.scope == "warp":  # the last warp of a group may be smaller
+        scope = barrier.scope if isinstance(barrier, ir.Barrier) else "group"
+        if scope == "warp":  # the last warp of a group may be smaller
             per_group = -(-self.items // self.warp)
             last = found % per_group == per_group - 1
             expected[last] = self.items - (per_group - 1) * self.warp
         if (here != expected).any():
             k = first(here != expected)
             raise self.fail(
-                f"a barrier of scope {barrier.scope} is reached by {here[k]} of its {expected[k]} work-items",
+                f"a barrier of scope {scope} is reached by {here[k]} of its {expected[k]} work-items",
                 barrier, active, int(starts[k]), "every work-item of the scope must run the same barriers")  # fmt: skip

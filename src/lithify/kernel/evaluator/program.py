@@ -53,7 +53,7 @@ def run(
     touch one element unordered, one of them writing; a barrier that part of its scope reaches; an access to the
     target, or a write to the source, of an asynchronous copy in flight, and a copy that is never waited for; two lanes
     that write one element; an index beyond the claimed width or the range of its variable; a kernel that writes its
-    input.
+    input; more groups at a counter than it says, and a counter that is not 0 in the end.
     """
     settings = Settings(EXACT if exact else STORED, np.random.default_rng(seed), checks, counts, warp)
     _well_formed(program)
@@ -64,6 +64,8 @@ def run(
     with np.errstate(all="ignore"):
         for kernel in program.kernels:
             _Launch(kernel, settings, memories, bound).run()
+    if checks:
+        _counters_are_zero(program, memories)
     return [_result(memories[buffer], checks) for buffer in program.results]
 
 
@@ -98,6 +100,8 @@ def _memories(
             value = internal(inputs[buffer.name], types[buffer.name], buffer.name, sizes, numerics)
             assert isinstance(value, np.ndarray)
             memories[buffer].load(np.array(value))
+        elif buffer.role == "counter":
+            memories[buffer].load(np.zeros(memories[buffer].count, numerics.dtype(buffer.scalar)))
         else:
             memories[buffer].allocate(numerics)
     return memories
@@ -113,14 +117,28 @@ def _result(storage: Storage, checks: bool) -> np.ndarray[Any, np.dtype[Any]]:
     return storage.data.reshape(storage.shape)
 
 
+def _counters_are_zero(program: ir.Program, memories: Mapping[ir.Buffer, Storage]) -> None:
+    for buffer in program.temporaries:
+        if buffer.role == "counter" and memories[buffer].data.any():
+            storage = memories[buffer]
+            element = first(storage.data != 0)
+            raise EvaluationError(
+                f"the counter {storage.position(element)} is {storage.data[element]} when {program.name} ends, and the "
+                "next call begins with it"
+            )
+
+
 def _well_formed(program: ir.Program) -> None:
-    """Buffers have one role and one name, and inputs are not written."""
+    """Buffers have one role and one name, inputs are not written, and last groups come last."""
     buffers = [*program.parameters, *program.results, *program.temporaries]
     names = [b.name for b in buffers]
     for name in names:
         if names.count(name) > 1:
             raise EvaluationError(f"two buffers of {program.name} are called {name}: results and inputs do not alias")
     for kernel in program.kernels:
+        ends = kernel.body[-1].body if kernel.body and isinstance(kernel.body[-1], ir.LastGroup) else kernel.body[-1:]
+        if any(isinstance(statement, ir.LastGroup) for statement in statements(kernel.body[:-1] + ends)):
+            raise EvaluationError(f"{kernel.name} does not end with what its last group does")
         for statement in statements(kernel.body):
             if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer in program.parameters:
                 raise EvaluationError(

@@ -36,6 +36,14 @@ class Access:
     warps: Integers | None = None
     passed: Integers | None = None
 
+    def of(self, depth: int, others: Integers) -> Access:
+        """The same, by others: owner others[k] at the depth instead of k."""
+        active = self.active
+        owners = (*active.owners[:depth], others[active.owners[depth]], *active.owners[depth + 1 :])
+        return Access(
+            self.statement, Active(active.values, owners, active.count, active.lanes), self.warps, self.passed
+        )
+
 
 @dataclass(slots=True, eq=False)
 class Event:
@@ -107,6 +115,14 @@ class Log:
             k = int(np.searchsorted(starts, position, side="right")) - 1
             sides.append((self.events[k], int(position - starts[k])))
         return Race(int(elements[found[0]]), sides[0], sides[1])
+
+    def order(self, later: Integers) -> None:
+        """From now on what owner k did counts as done by owner later[k]: nothing of this one's is unordered with it.
+
+        Races among what was done before must have been looked for.
+        """
+        for event in self.events:
+            event.access = event.access.of(self.depth, later)
 
     def take(self, among: Integers | None, depth: int) -> list[Event]:
         """Remove and return the events of some owners at a depth (None: all)."""

@@ -99,3 +99,5 @@ def _touched(statement: ir.Statement) -> Iterator[tuple[ir.Buffer, ir.Index]]:
             yield from index_accesses((*index, *guard))
         case ir.If(guard, _, _):
             yield from index_accesses(guard)
+        case ir.LastGroup(buffer, index, _, _):
+            yield buffer, index

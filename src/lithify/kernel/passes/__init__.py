@@ -14,6 +14,7 @@ from lithify.kernel import ir
 from lithify.kernel.passes.barriers import insert_barriers
 from lithify.kernel.passes.implied import drop_implied_conditions
 from lithify.kernel.passes.lanes import join_lanes
+from lithify.kernel.passes.last_group import finish_in_last_groups
 from lithify.kernel.passes.own_updates import store_own_updates
 from lithify.kernel.passes.repeated import drop_repeated
 from lithify.kernel.passes.reuse import reuse_memory
@@ -47,10 +48,16 @@ PIPELINE: tuple[Pass, ...] = (
 
 
 def pipeline_for(device: DeviceModel | None) -> tuple[Pass, ...]:
-    """The pipeline for a device: where the items of a warp cannot wait for each other, the group does."""
-    if device is None or "warp" in device.barrier_scopes:
+    """The pipeline for a device: where the items of a warp cannot wait for each other, the group does; where groups can
+    count themselves, the last one does what a launch would be needed for."""
+    if device is None:
         return PIPELINE
-    return (*PIPELINE[:-1], partial(insert_barriers, warps=False))
+    *passes, reuse, barriers = PIPELINE
+    if device.counts_groups:
+        passes.append(partial(finish_in_last_groups, device=device))  # before the memory of both kernels is shared
+    if "warp" not in device.barrier_scopes:
+        barriers = partial(insert_barriers, warps=False)
+    return (*passes, reuse, barriers)
 
 
 def run(program: ir.Program, passes: tuple[Pass, ...] = PIPELINE) -> ir.Program:

@@ -128,6 +128,10 @@ class _Placement:
                 state = state.after(statement.scope)
                 result.append(statement)
                 continue
+            if isinstance(statement, ir.LastGroup):  # a barrier of the group, of all memory
+                body, state = self.block(statement.body, _State())
+                result.append(replace(statement, body=body))
+                continue
             accesses = self._accesses(statement)
             needed = self._needed(state, accesses)
             if needed is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lithify.arith import Expr, Variable, const
-from lithify.kernel.ir import Block, Buffer, If, Kernel, Loop, Statement
+from lithify.kernel.ir import Block, Buffer, If, Kernel, LastGroup, Loop, Statement
 from lithify.lang.errors import LithifyError
 from lithify.lang.levels import PAR, Level
 from lithify.lang.scalars import Scalar, bool_
@@ -15,7 +15,7 @@ from lithify.targets.cdialect.indices import element_count
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place, private_places
 from lithify.targets.cdialect.values import ValuePrinter
-from lithify.targets.cdialect.walk import accesses, partly_written, used_variables
+from lithify.targets.cdialect.walk import accesses, handed_over, partly_written, used_variables
 
 _ALIGNMENT = 64
 _VARIABLES_A_LINE = 8
@@ -23,11 +23,13 @@ _VARIABLES_A_LINE = 8
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a kernel's function takes: buffers (and scalars), then sizes. Buffers not `written` are constant in it."""
+    """What a kernel's function takes: buffers (and scalars), then sizes. Buffers not `written` are constant in it, and
+    `handed_over` are those that others change while it runs."""
 
     buffers: tuple[Buffer, ...]
     sizes: tuple[Variable, ...]
     written: frozenset[Buffer]
+    handed_over: frozenset[Buffer]
 
 
 def parameters_of(kernel: Kernel, buffers: Iterable[Buffer]) -> Parameters:
@@ -36,7 +38,8 @@ def parameters_of(kernel: Kernel, buffers: Iterable[Buffer]) -> Parameters:
     written = frozenset(access.buffer for access in accesses(kernel.body) if access.writes)
     variables = used_variables(kernel).union(*[size.variables() for b in kernel.scratch for size in b.shape])
     sizes = {v for v in variables if v.last is None}
-    return Parameters(tuple(b for b in buffers if b in touched), tuple(sorted(sizes, key=lambda v: v.name)), written)
+    ordered = tuple(b for b in buffers if b in touched), tuple(sorted(sizes, key=lambda v: v.name))
+    return Parameters(*ordered, written, handed_over(kernel.body))
 
 
 class Declarations:
@@ -51,6 +54,7 @@ class Declarations:
         self._scratch = [b for b in kernel.scratch if b in touched]
         self._offsets: dict[Buffer, Expr] = {}  # in the workspace
         self.workspace_bytes = const(0)
+        self.flag = ""  # what the group knows of its being the last
         limit = self._dialect.stack_bytes
         for buffer in self._scratch:
             if buffer.memory.name not in PRIVATE_MEMORIES or limit is None:
@@ -66,6 +70,9 @@ class Declarations:
         shared = [b for b in self._scratch if b.memory.name not in PRIVATE_MEMORIES]
         for buffer in shared:
             self._array(Place(self._names.fresh(buffer.name), buffer, buffer.alignment, stored=True, is_array=True))
+        if self._dialect.last_group is not None and any(isinstance(s, LastGroup) for s in self._kernel.body):
+            self.flag = self._names.fresh("last")
+            self._line(self._dialect.last_group.declaration.format(flag=self.flag))
         outside = {access.buffer for access in accesses(_without_parallel(self._kernel.body))}
         self._private(b for b in self._scratch if b not in shared and b in outside)
 
@@ -193,7 +200,7 @@ def _without_parallel(block: Block) -> Block:
         match statement:
             case Loop(level=level) if level == PAR:
                 continue
-            case Loop():
+            case Loop() | LastGroup():
                 kept.append(replace(statement, body=_without_parallel(statement.body)))
             case If():
                 body, otherwise = _without_parallel(statement.body), _without_parallel(statement.otherwise)

@@ -62,6 +62,19 @@ class AtomicForms:
 
 
 @dataclass(frozen=True, slots=True)
+class LastGroupForms:
+    """How the last of several groups is told: what it declares, and the lines before its block.
+
+    They have {flag}: what all items of the group know then, {first}: the condition of one of them, {counter}, {index}
+    and {groups}. `auxiliary` is the function of the preamble that they call.
+    """
+
+    declaration: str
+    lines: tuple[str, ...]
+    auxiliary: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """A C-like language.
 
@@ -93,6 +106,7 @@ class Dialect:
     vectors: VectorForms | None = None
     lane_pragma: str | None = None  # before a loop over lanes, where lanes are loops
     parallel_pragma: str | None = None  # before the outermost parallel loop
+    last_group: LastGroupForms | None = None
     stack_bytes: int | None = None
     workspace: str = ""  # declares an array in the workspace, with {t}, {name}, {stride}, {offset}
 

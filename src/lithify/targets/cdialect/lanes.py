@@ -21,6 +21,7 @@ from lithify.kernel.ir import (
     If,
     Instruction,
     Lanes,
+    LastGroup,
     Load,
     Loop,
     Statement,
@@ -57,7 +58,7 @@ class LaneSplitter:
                 result.append(replace(statement, body=body, otherwise=otherwise))
             elif isinstance(statement, Instruction):  # what it means: vectors or loops over lanes
                 result.extend(self.block(statement.body))
-            elif isinstance(statement, Loop | Async):
+            elif isinstance(statement, Loop | Async | LastGroup):
                 result.append(replace(statement, body=self.block(statement.body)))
             else:
                 result.append(statement)

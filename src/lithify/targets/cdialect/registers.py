@@ -33,6 +33,7 @@ class Place:
     stored: bool = False  # in the storage form of its scalar type
     is_array: bool = False
     block: int = 1  # elements of aligned blocks that may be read whole (see `blocks`)
+    volatile: bool = False  # other groups change it while the kernel runs
 
     def elements(self, position: int, width: int, components: str) -> str:
         """The variable, or the components of one, that hold `width` elements from a position on."""

@@ -14,6 +14,7 @@ from lithify.kernel.ir import (
     If,
     Kernel,
     Lanes,
+    LastGroup,
     Loop,
     Statement,
     Store,
@@ -59,7 +60,9 @@ class KernelPrinter:
             known = max(buffer.alignment, alignment)
             block = readable_block(kernel, buffer, known, buffer in parameters.written, dialect)
             name = self.names.fresh(buffer.name)
-            self.values.places[buffer] = Place(name, buffer, known, stored=buffer.role != "scalar", block=block)
+            volatile = buffer in parameters.handed_over
+            place = Place(name, buffer, known, stored=buffer.role != "scalar", block=block, volatile=volatile)
+            self.values.places[buffer] = place
         self.size_types = {v: self.values.indices.declare(v, self.names.fresh(v.name)) for v in parameters.sizes}
         self._declarations = Declarations(self.kernel, self.values, self.names, self.line)
 
@@ -111,6 +114,8 @@ class KernelPrinter:
                 self._if(statement)
             case Barrier():
                 self._barrier(statement)
+            case LastGroup():
+                self._last_group(statement)
             case Async():  # landing at once is one of the orders that an asynchronous copy may take
                 self._block(statement.body)
             case Commit() | Wait():
@@ -200,6 +205,26 @@ class KernelPrinter:
         if statement.otherwise:
             self.line("} else {")
             self._block(statement.otherwise)
+        self.line("}")
+
+    def _last_group(self, statement: LastGroup) -> None:
+        forms = self.dialect.last_group
+        if forms is None:
+            raise LithifyError(f"{self.dialect.name} cannot tell which of several groups is the last")
+        item = self.dialect.hardware["item"]
+        first = [f"{item.format(dim=dim)} == 0" for dim, extent in enumerate(self.kernel.group) if extent.constant != 1]
+        self.values.auxiliaries.add(forms.auxiliary)
+        for line in forms.lines:
+            self.line(
+                line.format(
+                    flag=self._declarations.flag,
+                    first=" && ".join(first) or "true",
+                    counter=self.values.places[statement.buffer].name,
+                    index=self.values.indices.text(statement.position).text,
+                    groups=self.values.indices.text(statement.groups).text,
+                )
+            )
+        self._block(statement.body)
         self.line("}")
 
     def _barrier(self, statement: Barrier) -> None:

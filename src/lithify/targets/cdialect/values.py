@@ -105,8 +105,11 @@ class ValuePrinter:
         return found
 
     def pointer(self, place: Place) -> str:
-        """The pointer to a buffer's elements in storage form."""
+        """The pointer to a buffer's elements in storage form, as functions take it."""
         storage = self.dialect.storage.get(place.buffer.scalar) if place.stored else None
+        if place.volatile:
+            element = self.dialect.types[place.buffer.scalar] if storage is None else storage.parameter
+            return f"(({self.dialect.spaces['heap']} {element} *){place.name})"
         if storage is None or not place.is_array:
             return place.name
         return storage.cast.format(name=place.name, space=self.dialect.spaces.get(place.buffer.memory.name, ""))

@@ -275,6 +275,7 @@ class VectorPrinter(VectorValues):
         space = (
             self.dialect.spaces.get(buffer.memory.name, "") if buffer.role == "scratch" else self.dialect.spaces["heap"]
         )
+        constant = f"volatile {constant}" if place.volatile else constant
         type_ = f"{space} {constant}{self.dialect.types[computed(buffer.scalar)]}{self.width}".strip()
         return self.forms.aligned.format(type=type_, address=self._address(place, start))
 

@@ -17,6 +17,7 @@ from lithify.kernel.ir import (
     IndexValue,
     Kernel,
     Lanes,
+    LastGroup,
     Load,
     Loop,
     Statement,
@@ -89,6 +90,9 @@ def statement_forms(statement: Statement) -> Iterator[Expr]:
             yield from value_forms(value)
     elif isinstance(statement, Loop):
         yield statement.extent
+    elif isinstance(statement, LastGroup):
+        yield from statement.index
+        yield statement.groups
     elif isinstance(statement, If):
         yield from statement.guard
 
@@ -104,12 +108,24 @@ def accesses(block: Block, lane: Variable | None = None, width: int = 1) -> Iter
             for value in subvalues(statement.value):
                 if isinstance(value, Load):
                     yield Access(value.buffer, value.index, lane, width, False)
+        elif isinstance(statement, LastGroup):
+            yield Access(statement.buffer, statement.index, None, 1, True)
         for form in statement_forms(statement):
             for atom in loaded_in(form):
                 assert isinstance(atom.buffer, Buffer)
                 yield Access(atom.buffer, atom.index, None, 1, False)
         for inner in blocks_of(statement):
             yield from accesses(inner, lane, width)
+
+
+def handed_over(block: Block) -> frozenset[Buffer]:
+    """The buffers that groups change while others look: counters, and what last groups read of what others wrote."""
+    found: set[Buffer] = set()
+    for statement in block:
+        if isinstance(statement, LastGroup):
+            written = {a.buffer for a in accesses(block) if a.writes}
+            found |= {statement.buffer, *(a.buffer for a in accesses(statement.body) if not a.writes)} & written
+    return frozenset(b for b in found if b.role != "scratch")
 
 
 def partly_written(block: Block, lane: Variable | None = None) -> Iterator[Buffer]:

@@ -22,7 +22,7 @@ from lithify.lang.scalars import (
     u64,
 )
 from lithify.targets.cdialect.auxiliaries import complex_conversions
-from lithify.targets.cdialect.dialect import AtomicForms, Dialect, Storage, VectorForms
+from lithify.targets.cdialect.dialect import AtomicForms, Dialect, LastGroupForms, Storage, VectorForms
 from lithify.targets.cdialect.lowfloats import coded, low_float_auxiliaries
 from lithify.targets.cdialect.operations import VECTOR_OPERATIONS
 from lithify.targets.cdialect.text import EQUALITY, PRIMARY, UNARY, Template, call
@@ -57,6 +57,24 @@ _ROUND_F16 = {
         for w in WIDTHS
     },
 }
+# What a group wrote is seen by whoever sees that it counted itself. NVIDIA's mem_fence is one of the work-group only
+# (diku-dk/futhark, issue 734).
+_LAST = {
+    "is_last": f"""#if defined(cl_nv_pragma_unroll) || defined(__NV_CL_C_VERSION)
+#define FENCE_OF_DEVICE asm volatile("membar.gl;" ::: "memory")
+#else
+#define FENCE_OF_DEVICE mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+{_FUNCTION} int is_last(volatile __global int *counter, int groups) {{
+  FENCE_OF_DEVICE;
+  const int last = atomic_inc(counter) == groups - 1;
+  if (last) {{
+    FENCE_OF_DEVICE;
+  }}
+  return last;
+}}"""
+}
+_GROUP_BARRIER = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
 _EXCHANGE = """inline static void {{name}}(volatile {{space}} {{t}} *element, {{t}} value) {{{{
   {u} seen, next = {function}((volatile {{space}} {u} *)element, 0, 0);
   do {{{{
@@ -117,6 +135,7 @@ OPENCL = Dialect(
         **_BITS,
         **_ROUND_F16,
         **complex_conversions(_FUNCTION),
+        **_LAST,
     },
     spaces={"heap": "__global", "out": "__global", "local": "__local"},
     hardware={
@@ -143,7 +162,19 @@ OPENCL = Dialect(
     restrict="restrict",
     function=_FUNCTION,
     aligned="__attribute__((aligned({bytes})))",
-    reserved=RESERVED,
+    reserved=RESERVED | {"is_last", "FENCE_OF_DEVICE"},
+    last_group=LastGroupForms(
+        declaration="__local int {flag};",
+        lines=(
+            _GROUP_BARRIER,
+            "if ({first}) {{",
+            "{flag} = is_last(&{counter}[{index}], {groups});",
+            "}}",
+            _GROUP_BARRIER,
+            "if ({flag}) {{",
+        ),
+        auxiliary="is_last",
+    ),
     vectors=VectorForms(
         widths=WIDTHS,
         load="vload{width}(0, {address})",

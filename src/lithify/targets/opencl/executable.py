@@ -19,11 +19,12 @@ from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.width import LARGEST
 from lithify.targets.memory import Array, address_of, aligned_empty
 from lithify.targets.opencl import compiler
+from lithify.targets.opencl.counters import Counters
 from lithify.targets.opencl.devices import OpenCLDevice
 from lithify.targets.opencl.source import Source
 from lithify.targets.plan import KernelLaunch, LaunchPlan
 
-_FORMAT = 1  # of the serialised form
+_FORMAT = 2  # of the serialised form
 _LEAST_BYTES = 16  # OpenCL has no empty buffers
 
 
@@ -115,6 +116,7 @@ class OpenCLExecutable(Executable):
         count = len(interface.parameters)
         self._alignments = plan.alignments[:count], plan.alignments[count:]
         self._temporaries = size_function(plan.temporaries, interface.sizes)
+        self._counters = Counters(device.context, plan.counters)
         self._lock = threading.Lock()  # a kernel's arguments are set and then launched
 
     def _compile_wide(self) -> _Compiled:
@@ -136,10 +138,12 @@ class OpenCLExecutable(Executable):
         inputs = self._inputs(call)
         usable = [self._usable(array, alignment) for array, alignment in zip(results, self._alignments[1], strict=True)]
         outputs = [self._output(array, where) for array, where in zip(results, usable, strict=True)]
-        self._run(self.device.queue, [*inputs, *outputs, *self._temporary_buffers(call)], call.sizes)
+        temporaries = self._temporary_buffers(call)
+        self._run(self.device.queue, [*inputs, *outputs, *temporaries], call.sizes)
         for array, buffer, where in zip(results, outputs, usable, strict=True):
             self._fetch(array, buffer, where)
         self.device.queue.finish()
+        self._counters.give_back(temporaries)
         for target, source in copies:
             target[...] = source
         if out is not None:
@@ -166,7 +170,8 @@ class OpenCLExecutable(Executable):
         inputs = self._inputs(call)
         results, _ = self._arguments.results(None, call)
         outputs = [self._buffer(array.nbytes) for array in results]
-        slots = [*inputs, *outputs, *self._temporary_buffers(call)]
+        temporaries = self._temporary_buffers(call)
+        slots = [*inputs, *outputs, *temporaries]
         queue = self.device.timed_queue
         self._run(queue, slots, call.sizes)
         queue.finish()
@@ -175,6 +180,7 @@ class OpenCLExecutable(Executable):
             events = self._run(queue, slots, call.sizes)
             queue.finish()
             seconds.append((events[-1].profile.end - events[0].profile.start) * 1e-9 if events else 0.0)
+        self._counters.give_back(temporaries)
         return seconds
 
     def _run(self, queue: Any, slots: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
@@ -261,7 +267,8 @@ class OpenCLExecutable(Executable):
             cl.enqueue_copy(queue, array, buffer, is_blocking=True)
 
     def _temporary_buffers(self, call: Call) -> list[Any]:
-        return [self._buffer(size) for size in self._temporaries(call.sizes)]
+        sizes = enumerate(self._temporaries(call.sizes))
+        return [self._counters.take(size) if k in self._counters.places else self._buffer(size) for k, size in sizes]
 
     # ---- bytes ------------------------------------------------------------------------------------------------
 

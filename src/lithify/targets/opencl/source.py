@@ -86,7 +86,7 @@ def _head(kernel: Kernel, name: str, parameters: Parameters, printer: KernelPrin
         raise LithifyError(f"{kernel.name} is launched in {max(len(group), len(kernel.grid))} dimensions; OpenCL has 3",
                            hint="join dimensions of the group level")  # fmt: skip
     group += [1] * (MOST_DIMENSIONS - len(group))
-    declared = [_parameter(b, printer.values.places[b].name, b in parameters.written) for b in parameters.buffers]
+    declared = [_parameter(b, printer.values.places[b].name, parameters) for b in parameters.buffers]
     declared += [f"const {printer.size_types[v]} {printer.values.indices.names[v]}" for v in parameters.sizes]
     lines = [f"__attribute__((reqd_work_group_size({', '.join(map(str, group))})))"]
     indent = " " * len(f"__kernel void {name}(")
@@ -100,13 +100,15 @@ def _constant_extent(kernel: Kernel, extent: int | None) -> int:
     return extent
 
 
-def _parameter(buffer: Buffer, name: str, written: bool) -> str:
+def _parameter(buffer: Buffer, name: str, parameters: Parameters) -> str:
     scalar = buffer.scalar
     storage = OPENCL.storage.get(scalar)
     if buffer.role == "scalar":
         return f"const {_scalar_type(buffer)} {name}"
     element = OPENCL.types[scalar] if storage is None else storage.parameter
-    constant = "" if written else "const "
+    if buffer in parameters.handed_over:
+        return f"volatile __global {element} *{name}"
+    constant = "" if buffer in parameters.written else "const "
     return f"__global {constant}{element} *{OPENCL.restrict} {name}"
 
 
