@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,24 @@ def test_groups(target: OpenCLTarget, name: str) -> None:
     for one, wanted in zip(got if isinstance(got, tuple) else (got,), case.expected, strict=True):
         close(one, wanted)
         assert one.shape == wanted.shape
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "one launch" in name])
+def test_counters_are_every_calls_own(target: OpenCLTarget, name: str) -> None:
+    """One call after another, several at a time, from bytes, and with other temporaries full of NaN."""
+    case = CASES[name]()
+    executable = target.compile(case.program)
+    assert isinstance(executable, OpenCLExecutable)
+    first = executable(*case.arguments)
+    close(first, case.expected[0])
+    loaded = target.load(executable.serialize())
+    loaded.poisoned = True
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(e, *case.arguments) for e in (executable, loaded) for _ in range(20)]
+        for call in calls:
+            np.testing.assert_array_equal(call.result(), first)
+    executable.time(case.arguments, 3)
+    np.testing.assert_array_equal(executable(*case.arguments), first)
 
 
 def test_indices_of_64_bits_where_sizes_need_them(target: OpenCLTarget) -> None:

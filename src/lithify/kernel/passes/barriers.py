@@ -18,7 +18,7 @@ from typing import Any
 
 from lithify.arith import Expr, Variable, as_variable, const, var
 from lithify.kernel import ir
-from lithify.kernel.walk import blocks_of, reads_of, statements
+from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements
 from lithify.lang.levels import Level
 
 WARP, GROUP = "warp", "group"
@@ -122,6 +122,7 @@ class _Placement:
         """The block with barriers, entered in a state; and the state at its end."""
         result: list[ir.Statement] = []
         pending = list(reversed(block))
+        cut = False
         while pending:
             statement = pending.pop()
             if isinstance(statement, ir.Barrier):
@@ -155,6 +156,7 @@ class _Placement:
                 other, _ = self.block(statement.otherwise, _State())
                 if inner != statement.body or other != statement.otherwise:
                     pending.extend(reversed(_distributed(statement)))
+                    cut = True
                     continue
                 result.append(statement)
                 state = state.having(accesses)
@@ -164,7 +166,7 @@ class _Placement:
             else:
                 result.append(statement)
                 state = state.having(accesses)
-        return tuple(result), state
+        return tuple(_gathered(result) if cut else result), state
 
     def _nested(self, statement: ir.Statement, state: _State) -> tuple[ir.Statement, _State]:
         match statement:
@@ -315,6 +317,20 @@ def _begins_with(statement: ir.Statement, barrier: ir.Barrier) -> bool:
     if not isinstance(first, ir.Barrier):
         return False
     return first.scope in (GROUP, barrier.scope) and set(barrier.memory) <= set(first.memory)
+
+
+def _gathered(block: list[ir.Statement]) -> list[ir.Statement]:
+    """Statements under one condition that follow each other, under it together: what was cut, and needs no barrier."""
+    result: list[ir.Statement] = []
+    for statement in block:
+        last = result[-1] if result else None
+        if isinstance(last, ir.If) and isinstance(statement, ir.If) and last.guard == statement.guard:
+            computed = any(True for _ in index_accesses(last.guard))  # the first one may change what decides
+            if not (computed or last.otherwise or statement.otherwise):
+                result[-1] = ir.If(last.guard, last.body + statement.body)
+                continue
+        result.append(statement)
+    return result
 
 
 def _distributed(statement: ir.If) -> list[ir.Statement]:

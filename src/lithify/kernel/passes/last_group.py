@@ -5,7 +5,8 @@
 
 A launch takes some microseconds, in which a device like NVIDIA's H200 reads ten million numbers. Nothing is computed in
 another order. Where b has several groups (sums of columns in parts), each must read what certain groups of a wrote and
-no others: then the last of these goes on, and each group of b has a counter of its own.
+no others: then the last of these goes on, and each group of b has a counter of its own. What one group does next
+(the root of a sum) it does at once.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from lithify.machine import DeviceModel
 _GROUPS_A_CORE, _READS = 32, 16
 # So often a loop runs of which nothing is known.
 _ROUNDS = 16
-# What the second kernel may hold where that is more than what the first one does: items in private memory, and a share
-# of local memory. More would leave room for fewer groups.
-_PRIVATE, _LOCAL_SHARE = 64, 16
+# Bytes of private memory that the second kernel may hold where the first one holds less, and how much more local memory
+# than this one: a share of all. More would leave room for fewer groups.
+_PRIVATE, _LOCAL_SHARE = 256, 16
 
 
 def finish_in_last_groups(program: ir.Program, *, device: DeviceModel) -> ir.Program:
@@ -37,12 +38,15 @@ def finish_in_last_groups(program: ir.Program, *, device: DeviceModel) -> ir.Pro
     counters: list[ir.Buffer] = []
     kernels: list[ir.Kernel] = []
     for kernel in program.kernels:
+        following = _following(kernels[-1], kernel, device) if kernels else None
         joined = _joined(kernels[-1], kernel, program, device, len(counters)) if kernels else None
-        if joined is None:
-            kernels.append(kernel)
-        else:
+        if following is not None:
+            kernels[-1] = following
+        elif joined is not None:
             kernels[-1], counter = joined
             counters.append(counter)
+        else:
+            kernels.append(kernel)
     return replace(program, kernels=tuple(kernels), temporaries=(*program.temporaries, *counters))
 
 
@@ -73,6 +77,24 @@ def _joined(
     clear = ir.Store(counter, index, ir.Constant(0, i32), _first_item(first))
     last = ir.LastGroup(counter, index, _arriving(first, places.values()), (clear, *_under(guard, body)))
     return replace(first, body=(*first.body, last), scratch=(*first.scratch, *second.scratch, *own)), counter
+
+
+def _following(first: ir.Kernel, second: ir.Kernel, device: DeviceModel) -> ir.Kernel | None:
+    """Both kernels as one where a single group does all of the second one, and what the first one ends with: its only
+    group or the last of all. Barriers between the two are left to the pass that inserts them."""
+    last = first.body[-1] if isinstance(first.body[-1], ir.LastGroup) else None
+    single = _is_single(first) if last is None else not last.index
+    items = _items(first, second) if single and _is_single(second) and _fits(first, second, device) else None
+    if items is None:
+        return None
+    of_items, guard = items
+    more = _under(guard, Substitution(of_items).block(second.body))
+    ends = (replace(last, body=(*last.body, *more)),) if last is not None else (*first.body[-1:], *more)
+    return replace(first, body=(*first.body[:-1], *ends), scratch=(*first.scratch, *second.scratch))
+
+
+def _is_single(kernel: ir.Kernel) -> bool:
+    return all(extent.constant == 1 for extent in kernel.grid)
 
 
 def _under(guard: ir.Guard, body: ir.Block) -> ir.Block:
@@ -251,15 +273,15 @@ def _arriving(first: ir.Kernel, places: Iterable[_Place]) -> Expr:
 
 def _is_worth(first: ir.Kernel, second: ir.Kernel, device: DeviceModel) -> bool:
     groups = prod(extent.constant or 0 for extent in first.grid)
-    few = bool(first.grid) and 0 < groups <= device.cores * _GROUPS_A_CORE
-    if not first.grid or not (few or _elements_read(first.body) >= _READS):
-        return False
+    few = 0 < groups <= device.cores * _GROUPS_A_CORE
+    return bool(first.grid) and (few or _elements_read(first.body) >= _READS) and _fits(first, second, device)
+
+
+def _fits(first: ir.Kernel, second: ir.Kernel, device: DeviceModel) -> bool:
+    """Is there as much room for groups as without what the second kernel does?"""
     room = device.memory("local").bytes
-    local = _held(first, "local"), _held(second, "local")
-    private = _held(first, "private"), _held(second, "private")
-    return (room is None or local[1] <= max(local[0], room // _LOCAL_SHARE)) and private[1] <= max(
-        private[0], _PRIVATE * 4
-    )
+    local = 0 if room is None else _held(second, "local") - room // _LOCAL_SHARE
+    return local <= _held(first, "local") and _held(second, "private") <= max(_held(first, "private"), _PRIVATE)
 
 
 def _held(kernel: ir.Kernel, memory: str) -> int:

@@ -8,6 +8,10 @@ from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements, with_blocks
 
 
+# What is read after the program.
+_OUTLIVES = ("output", "counter")
+
+
 def drop_unused(program: ir.Program) -> ir.Program:
     """The program without stores to scratch and temporary buffers that no statement reads, and without these buffers.
 
@@ -18,7 +22,7 @@ def drop_unused(program: ir.Program) -> ir.Program:
     while True:
         found = [(s, list(reads_of(s))) for kernel in program.kernels for s in statements(kernel.body)]
         stores = [s for s, _ in found if isinstance(s, ir.Store | ir.AtomicUpdate)]
-        dead = frozenset(s.buffer for s in stores if s.buffer.role != "output") - _read(found)
+        dead = frozenset(s.buffer for s in stores if s.buffer.role not in _OUTLIVES) - _read(found)
         elements = _elements_read(found)
         unread = {id(s) for s in stores if s.buffer in dead or _is_unread(s, elements)}
         if not unread:
@@ -38,7 +42,7 @@ def _read(all_reads: _Reads) -> set[ir.Buffer]:
     sources: dict[ir.Buffer, set[ir.Buffer]] = {}  # what is read for what is stored in a buffer
     for statement, accesses in all_reads:
         reads = {buffer for buffer, _ in accesses}
-        if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer.role != "output":
+        if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer.role not in _OUTLIVES:
             sources.setdefault(statement.buffer, set()).update(reads)
             continue
         found |= reads

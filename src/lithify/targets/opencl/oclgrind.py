@@ -30,8 +30,8 @@ CHECKS = ("--data-races", "--uninitialized", "--check-api", "--max-errors", "200
 _UNINITIALIZED = "--uninitialized"
 _SHORTER_VECTOR = re.compile(r"\.s[0-9a-f]{2,}")
 
-# What last groups read was written before their counter said so. oclgrind does not know, and reports races; those in local
-# memory it reports rightly.
+# What last groups read was written before their counter said so: oclgrind does not know, and reports races. Those in
+# local memory it reports rightly.
 _ORDERED_BY_COUNTERS = "is_last("
 _RACE_ON_HEAP = re.compile(r"data race at global memory")
 _ALL_FINDINGS = ("--max-errors", "1000000")
