@@ -7,7 +7,6 @@ from dataclasses import replace
 from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements, with_blocks
 
-
 # What is read after the program.
 _OUTLIVES = ("output", "counter")
 

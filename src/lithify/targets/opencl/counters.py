@@ -16,7 +16,7 @@ class Counters:
     """The counters of one program's calls. `places` are their positions among the temporaries.
 
     Each call has its own, whatever thread and queue it runs in. They are kept for the next one, since filling a buffer
-    takes as long as a kernel; a call that fails does not give back what may hold something else than zeros.
+    takes as long as a kernel; a call that fails does not put back what may hold something else than zeros.
     """
 
     def __init__(self, context: Any, places: Iterable[int]) -> None:
@@ -37,7 +37,7 @@ class Counters:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         return cl.Buffer(self._context, flags, hostbuf=np.zeros(size, np.uint8))
 
-    def give_back(self, temporaries: Sequence[Any]) -> None:
+    def put_back(self, temporaries: Sequence[Any]) -> None:
         """The call that had these temporaries has ended."""
         with self._lock:
             for place in self.places:

@@ -143,7 +143,7 @@ class OpenCLExecutable(Executable):
         for array, buffer, where in zip(results, outputs, usable, strict=True):
             self._fetch(array, buffer, where)
         self.device.queue.finish()
-        self._counters.give_back(temporaries)
+        self._counters.put_back(temporaries)
         for target, source in copies:
             target[...] = source
         if out is not None:
@@ -180,7 +180,7 @@ class OpenCLExecutable(Executable):
             events = self._run(queue, slots, call.sizes)
             queue.finish()
             seconds.append((events[-1].profile.end - events[0].profile.start) * 1e-9 if events else 0.0)
-        self._counters.give_back(temporaries)
+        self._counters.put_back(temporaries)
         return seconds
 
     def _run(self, queue: Any, slots: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
