@@ -77,7 +77,9 @@ def _heading(program: Program, kernel: Kernel, parameters: Parameters) -> list[s
     others = [b for b in parameters.buffers if b.role != "output"]
     lines = [f"// {kernel.name} of {program.name}: {described(others)} -> {described(results)}"]
     grid, group = " x ".join(map(str, kernel.grid)) or "1", " x ".join(map(str, kernel.group)) or "1"
-    return [*lines, f"// {grid} groups of {group}"]
+    counters = [b for b in parameters.buffers if b.role == "counter"]
+    zeros = [f"// {described(counters)} holds zeros before a call, and after it"] if counters else []
+    return [*lines, f"// {grid} groups of {group}", *zeros]
 
 
 def _head(kernel: Kernel, name: str, parameters: Parameters, printer: KernelPrinter) -> list[str]:
