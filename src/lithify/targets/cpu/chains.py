@@ -6,10 +6,11 @@ only so far ahead, and what they read in common would be out of its registers be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lithify.kernel import ir
-from lithify.targets.cpu.analysis import uses
+from lithify.kernel.walk import reads_of
 
 # Shorter ones are looked through at a glance.
 _SHORTEST = 4
@@ -17,42 +18,61 @@ _SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """A vector statement that adds up in private memory of its `own`, step by step, what it stores in the end."""
+    """Stores that add up in private memory of their `own`, step by step, then one of the result, made from it."""
 
-    statement: ir.Lanes
+    steps: tuple[ir.Store, ...]
     own: ir.Buffer
     result: ir.Buffer
     read: frozenset[ir.Buffer]
 
-    def takes_turns_with(self, other: _Chain) -> bool:
-        """Does neither see what the other writes, and have they equally many steps?"""
-        apart = not {self.own, self.result} & other.read and not {other.own, other.result} & self.read
-        return apart and len(self.statement.body) == len(other.statement.body)
+    def takes_turns_with(self, later: _Chain) -> bool:
+        """Does neither see or overwrite what the other writes, and have they equally many steps?
+
+        Both may store their results in one buffer: that is the last step of each, and these keep their order.
+        """
+        apart = not {self.own, self.result} & later.read and not {later.own, later.result} & self.read
+        return apart and len(self.steps) == len(later.steps)
 
 
-def chains(block: ir.Block) -> dict[int, list[ir.Lanes]]:
-    """Runs of neighbouring statements that are chains and can take turns, by the position of the first."""
-    found: dict[int, list[ir.Lanes]] = {}
+def in_turn(block: ir.Block) -> ir.Block:
+    """The block in which chains that follow one another take turns, a step of each, where nothing comes of it."""
+    ordered: list[ir.Statement] = []
     run: list[_Chain] = []
-    for position, statement in enumerate(block):
-        chain = _chain(statement)
-        if chain is None or not all(chain.takes_turns_with(other) for other in run):
+    for piece in _pieces(block):
+        if not isinstance(piece, _Chain):
+            ordered += _in_turn(run)
+            ordered.append(piece)
             run = []
-        if chain is not None:
-            run.append(chain)
-        if len(run) > 1:
-            found[position - len(run) + 1] = [each.statement for each in run]
-    return found
+        elif all(chain.takes_turns_with(piece) for chain in run):
+            run.append(piece)
+        else:
+            ordered += _in_turn(run)
+            run = [piece]
+    return (*ordered, *_in_turn(run))
 
 
-def _chain(statement: ir.Statement) -> _Chain | None:
-    if not isinstance(statement, ir.Lanes) or len(statement.body) < _SHORTEST:
-        return None
-    stores = [s for s in statement.body if isinstance(s, ir.Store)]
-    if len(stores) < len(statement.body):
-        return None
-    own, result = stores[0].buffer, stores[-1].buffer
-    read = frozenset(uses((statement,)).read)
-    if own.memory.name != "private" or any(s.buffer is not own for s in stores[:-1]) or result is own or result in read:
-        return None
-    return _Chain(statement, own, result, read)
+def _in_turn(chains: list[_Chain]) -> Iterator[ir.Store]:
+    return (step for steps in zip(*[chain.steps for chain in chains], strict=True) for step in steps)
+
+
+def _pieces(block: ir.Block) -> Iterator[_Chain | ir.Statement]:
+    """The chains of a block, and the statements that are no part of one."""
+    run: list[ir.Store] = []  # to one private buffer
+    for statement in block:
+        if isinstance(statement, ir.Store) and run and statement.buffer is run[0].buffer:
+            run.append(statement)
+        elif isinstance(statement, ir.Store) and len(run) + 1 >= _SHORTEST and run[0].buffer in _read((statement,)):
+            yield _Chain((*run, statement), run[0].buffer, statement.buffer, frozenset(_read((*run, statement))))
+            run = []
+        else:
+            yield from run
+            run = []
+            if isinstance(statement, ir.Store) and statement.buffer.memory.name == "private":
+                run.append(statement)
+            else:
+                yield statement
+    yield from run
+
+
+def _read(block: ir.Block) -> set[ir.Buffer]:
+    return {buffer for statement in block for buffer, _ in reads_of(statement)}

@@ -9,7 +9,7 @@ from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.machine import host, rows_for
 from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
-from lithify.targets.cpu.chains import chains
+from lithify.targets.cpu.chains import in_turn
 from lithify.targets.cpu.prefetch import Plan, Prefetch
 from lithify.targets.cpu.stores import StoreEmitter
 from lithify.targets.cpu.tiles import Accumulation, TileRegisters, accumulations, is_tile_instruction
@@ -28,8 +28,8 @@ class StatementEmitter(StoreEmitter):
 
     def statements(self, block: ir.Block) -> None:
         """The statements one after another."""
+        block = in_turn(block) if self.lane is not None else block
         found = accumulations(block) if self.tiles is None else {}
-        beside = chains(block)
         zeros = {p - before for p, tiles in found.items() for before in range(1, tiles.zeros + 1)}
         position = 0
         while position < len(block):
@@ -37,22 +37,12 @@ class StatementEmitter(StoreEmitter):
             if neighbours:
                 self._store_interleaved(neighbours)
                 count = len(neighbours)
-            elif position in beside:
-                count = len(beside[position])
-                self._in_turn(beside[position])
             elif position in found:
                 count = found[position].statements
                 self._accumulate(block[position : position + count], found[position])
             elif position not in zeros:
                 self._statement(block[position])
             position += count
-
-    def _in_turn(self, lines: list[ir.Lanes]) -> None:
-        """Chains of statements, a step of each in turn."""
-        for steps in zip(*[line.body for line in lines], strict=True):
-            for line, step in zip(lines, steps, strict=True):
-                with self.lanes(line.variable, line.width):
-                    self._statement(step)
 
     def _accumulate(self, block: ir.Block, found: Accumulation) -> None:
         """Statements that leave what they add to in tile registers until they end."""
