@@ -9,10 +9,9 @@ import pytest
 
 import lithify as lf
 from lithify.kernel import ir
-from lithify.kernel.walk import parts
+from lithify.kernel.walk import parts, statements
 from lithify.lowering import cpu
 from lithify.targets.cpu import CpuTarget
-from lithify.targets.cpu.analysis import walk
 
 LATEST = """
 operator latest (λ a b . if b == 0 then a else b) associative neutral 0
@@ -84,7 +83,7 @@ def test_operators_that_cost_much_are_scanned_side_by_side(n: int, monkeypatch: 
 def test_what_is_scanned_is_computed_once() -> None:
     """Long arrays are summed up in two levels; the lower sums are read twice, and must not be computed twice for it."""
     program = lf.library("layout")["inclusiveScan"].kernels("1000000.f32")
-    values = [s.value for kernel in program.kernels for s in walk(kernel.body) if isinstance(s, ir.Store)]
+    values = [s.value for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, ir.Store)]
     loads = [part for value in values for part in parts(value) if isinstance(part, ir.Load)]
     names = Counter((part.buffer.name, str(part.index)) for part in loads if part.buffer.role == "input")
     assert 1 <= max(names.values()) <= 2  # for a square's sum, and for its scan

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lithify.kernel import ir
+from lithify.kernel.walk import statements
 from lithify.lang.levels import LevelKind
 from lithify.program.module import parse
 from lithify.targets.cpu import CpuTarget, engine, policy, prefetch
-from lithify.targets.cpu.analysis import walk
 from lithify.targets.cpu.prefetch import Prefetch, plan
 from tests.targets.handmade import random
 
@@ -137,7 +137,7 @@ def test_parallel_loops_ask_as_well() -> None:
     """What a thread's iterations read in straight code, as the squares of a scan."""
     x = random(1 << 18)
     program = kernels("scan (+) 0", x)
-    loops = [(plan(kernel), s) for kernel in program.kernels for s in walk(kernel.body) if isinstance(s, ir.Loop)]
+    loops = [(plan(kernel), s) for kernel in program.kernels for s in statements(kernel.body) if isinstance(s, ir.Loop)]
     assert any(loop.level.kind is LevelKind.THREADS and id(loop) in asking for asking, loop in loops)
     assert "@llvm.prefetch" in CpuTarget().source(program)
     np.testing.assert_allclose(CpuTarget(threads=2).compile(program)(x), np.cumsum(x, dtype=np.float64), atol=1e-2)

@@ -31,7 +31,7 @@ def bind_sizes(types: Mapping[str, Type], inputs: Mapping[str, Any], given: Mapp
         _collect(type_, inputs[name], name, equations)
     found: Sizes = {}
     sources: dict[Variable, str] = {}
-    wanted = {v for type_ in types.values() for v in _variables(type_)}
+    wanted = {v for type_ in types.values() for size in sizes_in(type_) for v in size.variables()}
     for variable in wanted:
         if given and variable.name in given:
             found[variable], sources[variable] = int(given[variable.name]), "given"
@@ -100,14 +100,6 @@ def _own_variables(t: Term) -> frozenset[Variable]:
         elif isinstance(attribute, IndexFunction | IndexFormula):
             found.append(variables_of(attribute))
     return frozenset[Variable]().union(*found)
-
-
-def _variables(type_: Type) -> frozenset[Variable]:
-    if isinstance(type_, Array):
-        return type_.size.variables() | _variables(type_.element)
-    if isinstance(type_, Tuple):
-        return frozenset[Variable]().union(*[_variables(item) for item in type_.items])
-    return type_.size.variables() if isinstance(type_, Index) else frozenset()
 
 
 def _solve(size: Expr, variable: Variable, value: int, known: Sizes) -> int | None:

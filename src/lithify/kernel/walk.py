@@ -96,6 +96,8 @@ def reads_of(statement: ir.Statement) -> Iterator[tuple[ir.Buffer, ir.Index]]:
             yield from index_accesses((*index, *guard))
         case ir.If(guard, _, _):
             yield from index_accesses(guard)
+        case ir.Loop(_, extent, _, _, _):
+            yield from index_accesses((extent,))
         case ir.LastGroup(_, index, _, _):
             yield from index_accesses(index)
 
@@ -116,6 +118,17 @@ def statements(block: ir.Block) -> Iterator[ir.Statement]:
         yield statement
         for inner in blocks_of(statement):
             yield from statements(inner)
+
+
+def read_in(block: ir.Block) -> frozenset[ir.Buffer]:
+    """The buffers that a block reads, at any depth."""
+    return frozenset([buffer for statement in statements(block) for buffer, _ in reads_of(statement)])
+
+
+def written_in(block: ir.Block) -> frozenset[ir.Buffer]:
+    """The buffers that a block writes, at any depth, those of instructions and counters of groups included."""
+    writing = ir.Store | ir.AtomicUpdate | ir.LastGroup
+    return frozenset([s.buffer for s in statements(block) if isinstance(s, writing)])
 
 
 Replace = Callable[[ir.Block], ir.Block]

@@ -18,7 +18,7 @@ from lithify.kernel.evaluator.counts import Counts
 from lithify.kernel.evaluator.memory import Storage, duplicate
 from lithify.kernel.evaluator.races import LARGEST_LOG, READ, WRITE, Access, Event, Log
 from lithify.kernel.evaluator.reports import coordinates, failure, first, first_line
-from lithify.kernel.walk import statements
+from lithify.kernel.walk import statements, written_in
 from lithify.lang.errors import EvaluationError
 
 Values = NDArray[Any]
@@ -53,9 +53,8 @@ class Accesses:
         self.memories = memories
         self.scratch = scratch  # made afresh when a loop over threads (by id) is entered
         self.items = items  # of a group; 0 in a kernel without groups
-        everything = list(statements(kernel.body))
-        self.written = {s.buffer for s in everything if isinstance(s, ir.Store | ir.AtomicUpdate | ir.LastGroup)}
-        self.warp_barriers = any(isinstance(s, ir.Barrier) and s.scope == "warp" for s in everything)
+        self.written = written_in(kernel.body)
+        self.warp_barriers = any(isinstance(s, ir.Barrier) and s.scope == "warp" for s in statements(kernel.body))
         self.formulas: dict[Expr, tuple[Formula, bool]] = {}
         self.constants: dict[int, Values] = {}
         self.copying = False

@@ -20,7 +20,7 @@ from lithify.kernel.evaluator.interpreter import MOST_PRIVATE, MOST_THREADS, Int
 from lithify.kernel.evaluator.memory import Storage
 from lithify.kernel.evaluator.reports import first, first_line
 from lithify.kernel.evaluator.width import check_index_width
-from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements
+from lithify.kernel.walk import blocks_of, reads_of, statements
 from lithify.lang.errors import EvaluationError, UnboundSize
 from lithify.lang.levels import Level, LevelKind
 from lithify.lang.types import Type, array
@@ -298,11 +298,8 @@ def _homes(block: ir.Block) -> dict[ir.Buffer, Path]:
             if isinstance(statement, ir.Store | ir.AtomicUpdate):
                 use(statement.buffer, path)
             deeper = path
-            if isinstance(statement, ir.Loop):
-                for buffer, _ in index_accesses((statement.extent,)):
-                    use(buffer, path)
-                if statement.level.kind is LevelKind.THREADS:
-                    deeper = (*path, statement)
+            if isinstance(statement, ir.Loop) and statement.level.kind is LevelKind.THREADS:
+                deeper = (*path, statement)
             for nested in blocks_of(statement):
                 walk(nested, deeper)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from lithify.arith import Expr, Variable, as_variable, const, var
 from lithify.kernel import ir
-from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements
+from lithify.kernel.walk import blocks_of, index_accesses, reads_of, written_in
 from lithify.lang.levels import Level
 
 WARP, GROUP = "warp", "group"
@@ -34,22 +34,14 @@ def _kernel(kernel: ir.Kernel, warps: bool) -> ir.Kernel:
     items = frozenset(v for level, v in kernel.hardware.items() if level.name != "group")
     if not items:
         return kernel
-    shared = _written(kernel.body)
+    # Only these can be in conflict.
+    shared = frozenset(b for b in written_in(kernel.body) if b.memory.name in ("local", "heap"))
     if not shared:
         return kernel
     warp = kernel.hardware.get(Level("warp")) if warps else None
     placement = _Placement(shared, items, warp, kernel.hardware.get(Level("lane")))
     body, _ = placement.block(kernel.body, _State())
     return replace(kernel, body=body)
-
-
-def _written(block: ir.Block) -> frozenset[ir.Buffer]:
-    """The shared buffers that the kernel writes: only these can be in conflict."""
-    return frozenset(
-        s.buffer
-        for s in statements(block)
-        if isinstance(s, (ir.Store, ir.AtomicUpdate)) and s.buffer.memory.name in ("local", "heap")
-    )
 
 
 # The largest values that variables have where conditions hold.

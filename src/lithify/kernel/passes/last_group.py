@@ -18,7 +18,7 @@ from math import prod
 from lithify.arith import Expr, Floor, Variable, ceil_div, const, minimum
 from lithify.kernel import ir
 from lithify.kernel.passes.fetching import fetch_first
-from lithify.kernel.walk import Substitution, blocks_of, index_accesses, reads_of, statements
+from lithify.kernel.walk import Substitution, blocks_of, reads_of, statements
 from lithify.lang.levels import HEAP, Level
 from lithify.lang.scalars import i32
 from lithify.machine import DeviceModel
@@ -114,8 +114,6 @@ def _unused_name(name: str, program: ir.Program) -> str:
 def _reads(kernel: ir.Kernel) -> Iterator[tuple[ir.Buffer, ir.Index]]:
     for statement in statements(kernel.body):
         yield from reads_of(statement)
-        if isinstance(statement, ir.Loop):
-            yield from index_accesses((statement.extent,))
 
 
 def _writes(kernel: ir.Kernel) -> Iterator[tuple[ir.Buffer, ir.Index]]:

@@ -10,14 +10,14 @@ something else, and nothing is kept alive past the block that it was stored in.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from lithify.arith import Expr
 from lithify.kernel import ir
 from lithify.kernel.passes.unused import drop_unused
-from lithify.kernel.walk import index_accesses, statements, with_blocks
+from lithify.kernel.walk import index_accesses, with_blocks, written_in
 from lithify.lang.levels import LevelKind
 
 _Place = tuple[ir.Buffer, ir.Index]
@@ -33,25 +33,35 @@ def drop_repeated(program: ir.Program) -> ir.Program:
 class _Held:
     """Which value each private element holds, and for each value the first element that holds it."""
 
-    values: dict[_Place, int] = field(default_factory=dict)
+    values: dict[ir.Buffer, dict[ir.Index, int]] = field(default_factory=dict)
     places: dict[int, _Place] = field(default_factory=dict)
 
     def copy(self) -> _Held:
-        return _Held(dict(self.values), dict(self.places))
+        return _Held({buffer: dict(values) for buffer, values in self.values.items()}, dict(self.places))
 
-    def forget(self, buffers: set[ir.Buffer]) -> None:
+    def value(self, place: _Place) -> int | None:
+        """The value that a place holds; None where that is not known."""
+        buffer, index = place
+        return self.values.get(buffer, {}).get(index)
+
+    def enter(self, place: _Place, value: int) -> None:
+        """A place holds a value."""
+        buffer, index = place
+        self.values.setdefault(buffer, {})[index] = value
+
+    def forget(self, buffers: Iterable[ir.Buffer]) -> None:
         """These buffers are written somewhere."""
-        for place in [p for p in self.values if p[0] in buffers]:
-            value = self.values.pop(place)
-            if self.places.get(value) == place:
-                del self.places[value]
+        for buffer in buffers:
+            for index, value in self.values.pop(buffer, {}).items():
+                if self.places.get(value) == (buffer, index):
+                    del self.places[value]
 
 
 class _Numbering:
     """The numbers of one kernel's values."""
 
     def __init__(self, kernel: ir.Kernel) -> None:
-        self._written = _written(kernel.body)
+        self._written = written_in(kernel.body)
         self._numbers: dict[Hashable, int] = {}
         self._constants: set[int] = set()
         self._fresh = count()
@@ -63,7 +73,7 @@ class _Numbering:
     def _statement(self, statement: ir.Statement, held: _Held) -> ir.Statement:
         if isinstance(statement, ir.Store):
             return self._store(statement, held)
-        written = _written((statement,))
+        written = written_in((statement,))
         if isinstance(statement, ir.Loop):
             held.forget(written)  # by the iterations before
         if isinstance(statement, ir.Loop | ir.Lanes | ir.If):
@@ -78,7 +88,7 @@ class _Numbering:
         held.forget({store.buffer})  # other elements of it may be this one
         if _is_private(store.buffer) and not store.guard and self._steady(store.index):
             place = store.buffer, store.index
-            held.values[place] = number
+            held.enter(place, number)
             if number not in self._constants:
                 held.places.setdefault(number, place)
         return replace(store, value=value)
@@ -94,11 +104,13 @@ class _Numbering:
             case ir.IndexValue(index, scalar):
                 return value, self._number((index, scalar) if self._steady((index,)) else self._new())
             case ir.Load(buffer, index, (), None) if _is_private(buffer) and self._steady(index):
-                held_number = held.values.get((buffer, index))
+                place = buffer, index
+                held_number = held.value(place)
                 if held_number is None:
-                    held_number = held.values[buffer, index] = self._number(self._new())
-                    held.places[held_number] = buffer, index
-                return ir.Load(*held.places.get(held_number, (buffer, index))), held_number
+                    held_number = self._number(self._new())
+                    held.enter(place, held_number)
+                    held.places[held_number] = place
+                return ir.Load(*held.places.get(held_number, place)), held_number
             case ir.Load(buffer, index, guard, fill):
                 other, filled = (None, -1) if fill is None else self._value(fill, held)
                 lasts = buffer not in self._written and self._steady((*index, *guard))
@@ -125,8 +137,3 @@ class _Numbering:
 
 def _is_private(buffer: ir.Buffer) -> bool:
     return buffer.role == "scratch" and buffer.memory.name == "private"
-
-
-def _written(block: ir.Block) -> set[ir.Buffer]:
-    """Buffers that the block writes, those of instructions included."""
-    return {s.buffer for s in statements(block) if isinstance(s, ir.Store | ir.AtomicUpdate)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lithify.kernel import ir
-from lithify.kernel.walk import Renaming, blocks_of, reads_of, statements, with_blocks
+from lithify.kernel.walk import Renaming, blocks_of, read_in, reads_of, with_blocks
 from lithify.lang.levels import HEAP, LevelKind
 
 
@@ -65,7 +65,7 @@ def _with_copies(block: ir.Block, copies: dict[ir.Buffer, ir.Buffer]) -> ir.Bloc
     result: list[ir.Statement] = []
     for statement in block:
         if _is_threads(statement):
-            read = {buffer for s in statements((statement,)) for buffer, _ in reads_of(s)}
+            read = read_in((statement,))
             used = {buffer: shared for buffer, shared in copies.items() if buffer in read}
             result += [ir.Store(shared, (), ir.Load(buffer, ())) for buffer, shared in used.items()]
             result += Renaming(used).block((statement,))

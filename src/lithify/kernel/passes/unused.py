@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lithify.kernel import ir
-from lithify.kernel.walk import blocks_of, index_accesses, reads_of, statements, with_blocks
+from lithify.kernel.walk import blocks_of, reads_of, statements, with_blocks
 
 # What is read after the program.
 _OUTLIVES = ("output", "counter")
@@ -45,8 +45,6 @@ def _read(all_reads: _Reads) -> set[ir.Buffer]:
             sources.setdefault(statement.buffer, set()).update(reads)
             continue
         found |= reads
-        if isinstance(statement, ir.Loop):
-            found.update(buffer for buffer, _ in index_accesses((statement.extent,)))
     pending = list(found)
     while pending:
         new = sources.pop(pending.pop(), set()) - found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lithify.arith import Atom, Expr, Loaded, Variable, const
 from lithify.kernel import ir
+from lithify.kernel.walk import statements
 from lithify.lang.levels import LevelKind
 from lithify.targets.cpu import policy
 
@@ -113,18 +113,7 @@ class _Visitor:
 
 def has_parallel_loop(statement: ir.Statement) -> bool:
     """Whether a parallel loop stands in the statement or is it."""
-    return any(isinstance(s, ir.Loop) and s.level.kind is LevelKind.THREADS for s in walk((statement,)))
-
-
-def walk(block: ir.Block) -> Iterator[ir.Statement]:
-    """All statements of a block, at any depth."""
-    for statement in block:
-        yield statement
-        if isinstance(statement, ir.Loop | ir.Lanes | ir.Async | ir.Instruction):
-            yield from walk(statement.body)
-        elif isinstance(statement, ir.If):
-            yield from walk(statement.body)
-            yield from walk(statement.otherwise)
+    return any(isinstance(s, ir.Loop) and s.level.kind is LevelKind.THREADS for s in statements((statement,)))
 
 
 @dataclass(slots=True)

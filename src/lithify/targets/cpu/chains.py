@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lithify.kernel import ir
-from lithify.kernel.walk import reads_of
+from lithify.kernel.walk import read_in
 
 # Shorter ones are looked through at a glance.
 _SHORTEST = 4
@@ -61,8 +61,8 @@ def _pieces(block: ir.Block) -> Iterator[_Chain | ir.Statement]:
     for statement in block:
         if isinstance(statement, ir.Store) and run and statement.buffer is run[0].buffer:
             run.append(statement)
-        elif isinstance(statement, ir.Store) and len(run) + 1 >= _SHORTEST and run[0].buffer in _read((statement,)):
-            yield _Chain((*run, statement), run[0].buffer, statement.buffer, frozenset(_read((*run, statement))))
+        elif isinstance(statement, ir.Store) and len(run) + 1 >= _SHORTEST and run[0].buffer in read_in((statement,)):
+            yield _Chain((*run, statement), run[0].buffer, statement.buffer, read_in((*run, statement)))
             run = []
         else:
             yield from run
@@ -72,7 +72,3 @@ def _pieces(block: ir.Block) -> Iterator[_Chain | ir.Statement]:
             else:
                 yield statement
     yield from run
-
-
-def _read(block: ir.Block) -> set[ir.Buffer]:
-    return {buffer for statement in block for buffer, _ in reads_of(statement)}
