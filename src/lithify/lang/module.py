@@ -22,10 +22,11 @@ from lithify.lang.depth import deeply, too_deep
 from lithify.lang.elaborate import Elaborator
 from lithify.lang.errors import LithifyError, ParseError, TypeMismatch, UnboundSize
 from lithify.lang.operators import Operator
-from lithify.lang.parser import PARTS, UNUSED, parse
+from lithify.lang.parser import UNUSED, parse
 from lithify.lang.scope import Scope, parameter_types
 from lithify.lang.spelling import choices
 from lithify.lang.syntax import (
+    PARTS,
     Declaration,
     DefinitionSyntax,
     Name,
@@ -177,10 +178,7 @@ class Definition:
         return f"in the use of `{self.name}` with {', '.join(named[: len(arguments)])}"
 
     def _with_sizes(self, arguments: Sequence[Type] | Mapping[str, Type] | None, sizes: Sizes | None) -> Elaborated:
-        try:
-            self._refuse_unused(sizes)
-        except TypeMismatch as error:
-            raise error.located(str(self.syntax.span)) from None
+        self._refuse_unused(sizes or (), self.module.source.text, str(self.syntax.span))
         elaborator = Elaborator(sizes)
         try:
             return self._elaborate(elaborator, arguments)
@@ -189,17 +187,14 @@ class Definition:
                 raise self._unbound(elaborator) from error
             raise
 
-    def _refuse_unused(self, sizes: Sizes | None) -> None:
-        unused = [name for name in sizes or () if not _mentions(self.module.source.text, name)]
-        if unused:
-            raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", hint=self._sizes_hint())
-
     def check_sizes(self, names: Iterable[str]) -> None:
         """Raise TypeMismatch for a size that neither the definition names nor one that it rests on."""
-        text = self._own_text()
+        self._refuse_unused(names, self._own_text(), str(self.syntax.span))
+
+    def _refuse_unused(self, names: Iterable[str], text: str, where: str | None = None) -> None:
+        """Raise TypeMismatch, which says `where`, for sizes that a text does not name."""
         unused = [name for name in names if not _mentions(text, name)]
         if unused:
-            where = str(self.syntax.span)
             raise TypeMismatch(f"`{self.name}` has no size {', '.join(unused)}", where=where, hint=self._sizes_hint())
 
     def _sizes_hint(self) -> str | None:
@@ -223,7 +218,7 @@ class Definition:
 
         Raises what `elaborate` does, where it is applied.
         """
-        self._refuse_unused(sizes)
+        self._refuse_unused(sizes or (), self.module.source.text)
 
         def apply(*arguments: Value) -> Value:
             elaborator = Elaborator(sizes, outside=outside)

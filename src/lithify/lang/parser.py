@@ -24,6 +24,8 @@ from lithify.lang.lexer import (
     Token,
 )
 from lithify.lang.syntax import (
+    PARTS,
+    PROPERTIES,
     Annotation,
     Application,
     ArrayLiteral,
@@ -71,8 +73,6 @@ _INFIX: dict[str, tuple[int, str]] = {
 _UNARY = 8
 _COMPOSITIONS = frozenset({"|>", ">>", ".", "∘"})
 _ARROWS = ("->", "→")
-PROPERTIES = ("associative", "commutative", "idempotent")
-PARTS = ("neutral", "absorbing", "inverse")  # properties of an operator that name a value or a function
 UNUSED = "_"  # the name of parameters that are not used
 
 
@@ -454,4 +454,4 @@ def _split_attributes(text: str) -> tuple[str, ...]:
     return (*entries, current.strip())
 
 
-__all__ = ["ATTRIBUTED", "PARTS", "PROPERTIES", "Parser", "parse", "parse_expression", "parse_type"]
+__all__ = ["ATTRIBUTED", "Parser", "parse", "parse_expression", "parse_type"]

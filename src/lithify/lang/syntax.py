@@ -352,6 +352,11 @@ class DefinitionSyntax(Node):
     annotation: TypeSyntax | None = None
 
 
+# What an operator can declare: laws, and laws that name a value or a function.
+PROPERTIES = ("associative", "commutative", "idempotent")
+PARTS = ("neutral", "absorbing", "inverse")
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorSyntax(Node):
     """`operator name (λa b. ..) associative commutative idempotent neutral e absorbing z inverse f`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from lithify.lang.syntax import (
+    PARTS,
     Application,
     ArrayLiteral,
     ArrayType,
@@ -71,7 +72,7 @@ def unparse_declaration(declaration: Declaration, width: int = 100) -> str:
     if isinstance(declaration, OperatorSyntax):
         layout = _Layout(width)
         parts = ["operator", declaration.name, layout.render(declaration.definition, _ATOM, 2), *declaration.properties]
-        for name in ("neutral", "absorbing", "inverse"):
+        for name in PARTS:
             part: Expression | None = getattr(declaration, name)
             if part is not None:
                 parts += [name, layout.render(part, _ATOM, 2)]

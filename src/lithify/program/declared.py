@@ -97,17 +97,17 @@ def operator(
     does not give what it takes; at once for a law of another name.
     """
     from lithify.lang.frontend import operator as declared
-    from lithify.lang.parser import PROPERTIES
+    from lithify.lang.syntax import PARTS, PROPERTIES
 
     if unknown:
-        laws = (*PROPERTIES, "neutral", "absorbing", "inverse")
+        laws = (*PROPERTIES, *PARTS)
         raise TypeMismatch(f"an operator declares no {', '.join(unknown)}", hint=choices(next(iter(unknown)), laws))
-    for label, given in {"associative": associative, "commutative": commutative, "idempotent": idempotent}.items():
+    claimed = dict(zip(PROPERTIES, (associative, commutative, idempotent), strict=True))
+    for label, given in claimed.items():
         if not isinstance(given, bool):
             raise TypeMismatch(f"{label} is True or False, {kind_of(given)} is given")
     if name is not None:
         text_given(name, "the name of an operator", 'write name="plus"', TypeMismatch)
-    claimed = dict(zip(PROPERTIES, (associative, commutative, idempotent), strict=True))
 
     def declare(function: Callable[..., Any]) -> Any:
         if isinstance(function, type) or not callable(function):
@@ -116,7 +116,7 @@ def operator(
         given = str(name or getattr(function, "__name__", ""))
         label = given if given.isidentifier() else "unnamed"  # a lambda's name is none
         properties = [each for each, holds in claimed.items() if holds]
-        parts = {"neutral": neutral, "absorbing": absorbing, "inverse": inverse}
+        parts = dict(zip(PARTS, (neutral, absorbing, inverse), strict=True))
         return declared(function, label, properties, check_declared, **parts)
 
     return declare if function is None else declare(function)

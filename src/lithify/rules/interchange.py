@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lithify.lang.build import map_, proj, tuple_, zip_
 from lithify.lang.term import Term, lambda_, mentions
 from lithify.rewrite.rule import Example, code_rule, rule
-from lithify.rewrite.strategy import Context, first
+from lithify.rewrite.strategy import Context, first, try_
 from lithify.rewrite.template import instantiate
 
 map_map_interchange = rule(
@@ -127,7 +127,7 @@ def _as_zipped(t: Term, parts: dict[Term, Term]) -> Term:
     return tuple_(*[_as_zipped(a, parts) for a in t.args]) if t.kind == "zip" else parts[t]
 
 
-map_map_shared = first(
+_map_map = first(
     map_map_interchange,
     map_map_interchange_left,
     map_map_interchange_right,
@@ -135,7 +135,10 @@ map_map_shared = first(
     map_map_interchange_right_rows,
     map_map_interchange_rows,
 )
-"""The form of the map-map interchange that keeps every invariant part shared."""
+_map_map.name = "map-map-interchange"
+
+map_map_shared = try_(zip_apart) >> _map_map
+"""The form of the map-map interchange that keeps every invariant part shared; zips are zipped apart for it."""
 map_map_shared.name = "map-map-interchange"
 
 map_reduce_interchange = rule(

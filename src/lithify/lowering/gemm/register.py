@@ -15,7 +15,7 @@ from lithify.rules.algorithmic import (
     split_join_zip,
 )
 from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_unread
-from lithify.rules.interchange import map_map_shared, map_reduce_shared, zip_apart
+from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, interleaved, layout_out, pad_fill_zip, reduce_split_zip
 from lithify.rules.lowering import to_memory
 from lithify.rules.matrix import block_reduction
@@ -38,7 +38,7 @@ def split(loop: str, size: int, *, lanes: bool = False) -> Strategy:
 
 def interchange(loop: str) -> Strategy:
     """A loop inside of the one that it stands around."""
-    return at(loop, try_(zip_apart) >> map_map_shared) >> NARROW
+    return at(loop, map_map_shared) >> NARROW
 
 
 def results_apart(rows: str, columns: str) -> Strategy:
