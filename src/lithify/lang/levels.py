@@ -67,11 +67,6 @@ class Level:
 SEQ, UNROLL, VEC, PAR, INLINE = (Level(n) for n in ("seq", "unroll", "vec", "par", "inline"))
 
 
-def level_names() -> tuple[str, ...]:
-    """All declared level names."""
-    return tuple(_KINDS)
-
-
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Where a result is written.

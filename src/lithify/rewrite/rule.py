@@ -26,7 +26,6 @@ from lithify.rewrite.notation import read_rule
 from lithify.rewrite.strategy import Context, Failure, Path, Strategy
 from lithify.rewrite.template import build
 
-REQUIRED: Final = object()
 _CONDITIONS_REACHED: Final = 1000
 
 

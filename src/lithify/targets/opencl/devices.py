@@ -47,11 +47,6 @@ class OpenCLDevice:
         return 1 if self.shares_memory else DEVICE_ALIGNMENT
 
     @property
-    def is_pocl(self) -> bool:
-        """Whether this is PoCL."""
-        return "Portable Computing Language" in self.platform
-
-    @property
     def is_oclgrind(self) -> bool:
         """Whether this is the checker oclgrind."""
         return "oclgrind" in self.platform.lower()
