@@ -17,8 +17,6 @@ WARNINGS = (
     *("-std=c11", "-Wall", "-Wextra"),
     # Programs may make comparisons whose result is known. (What one compiler does not know it is not to mention.)
     *("-Wno-type-limits", "-Wno-tautological-compare", "-Wno-bool-compare", "-Wno-unknown-warning-option"),
-    # Elements of private memory may be set for nobody: their value is read from where it was computed.
-    "-Wno-unused-but-set-variable",
 )
 # -O3 takes up to ten times as long on unrolled kernels, for code that is not faster.
 OPTIMISED = ("-O2", "-ftree-vectorize", "-march=native", "-ffp-contract=fast")
