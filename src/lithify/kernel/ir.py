@@ -46,6 +46,14 @@ class Buffer:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def count(self) -> Expr:
+        """How many elements it has."""
+        count = const(1)
+        for size in self.shape:
+            count = count * size
+        return count
+
     def position(self, index: Index) -> Expr:
         """An element's number in memory, row-major. Raises ValueError where there are too few or too many indices."""
         position = const(0)

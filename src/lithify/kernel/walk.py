@@ -274,10 +274,7 @@ class Renaming(Rewriting):
         moved = self.index(index)
         if not self.linear or buffer not in self.buffers:
             return moved
-        position = const(0)
-        for size, i in zip(buffer.shape, moved, strict=True):
-            position = position * size + i
-        return (position,)
+        return (buffer.position(moved),)
 
     def expr(self, e: Expr) -> Expr:
         if any(atom.buffer in self.buffers for atom in loaded_in(e)):

@@ -80,7 +80,8 @@ def _lambda_type(attrs: Attrs, args: Args) -> Type:
     return Function(attrs[0], args[0].type)
 
 
-def _operator_type(attrs: Attrs, args: Args) -> Type:
+def _applied_type(attrs: Attrs, args: Args) -> Type:
+    """Of an operator or an instruction."""
     type_ = attrs[0].result_type(tuple(a.type for a in args))
     assert isinstance(type_, Type)
     return type_
@@ -198,12 +199,6 @@ def _to_type(_attrs: Attrs, args: Args) -> Type:
     if isinstance(args[0].type, Function):
         raise TypeMismatch("to[..] takes a value, not a function")
     return args[0].type
-
-
-def _instruction_type(attrs: Attrs, args: Args) -> Type:
-    type_ = attrs[0].result_type(tuple(a.type for a in args))
-    assert isinstance(type_, Type)
-    return type_
 
 
 def _scatter_type(attrs: Attrs, args: Args) -> Type:
@@ -336,7 +331,7 @@ _DECLARATIONS = (
     Pattern("bound", ("index", "type"), meaning="a bound variable (de Bruijn index)", typing=_attribute_type),
     Pattern("const", ("value", "type"), meaning="a scalar or index constant", typing=_attribute_type),
     Pattern("lambda", ("parameter",), meaning="a function; only an argument of patterns", typing=_lambda_type),
-    Pattern("op", ("operator",), meaning="a scalar operator applied", typing=_operator_type, simplify=_small_power),
+    Pattern("op", ("operator",), meaning="a scalar operator applied", typing=_applied_type, simplify=_small_power),
     Pattern("tuple", (), meaning="a tuple of values", typing=_tuple_type),
     Pattern("proj", ("component",), meaning="a component of a tuple", typing=_projection_type, simplify=_project_tuple),
     Pattern("let", (), "s -> (s -> t) -> t", "let x = e in b: e is evaluated once, there"),
@@ -355,7 +350,7 @@ _DECLARATIONS = (
     Pattern("iterate", ("count",), "(t -> t) -> t -> t", "apply a function `count` times"),
     Pattern("generate", ("size",), "(idx[size] -> t) -> size.t", "the array of f i for i = 0 .. size - 1"),
     Pattern("to", ("memory",), meaning="write the value to a memory", typing=_to_type),
-    Pattern("instr", ("row",), meaning="a matrix instruction, a row of the machine's table", typing=_instruction_type),
+    Pattern("instr", ("row",), meaning="a matrix instruction, a row of the machine's table", typing=_applied_type),
     Pattern("launch", ("grid", "group"), "t -> t", "the root of a kernel: groups in the grid, items in a group"),
     Pattern("scatter", ("mode",), typing=_scatter_type,
             meaning="element i at position ids[i], each once; of `scatter[add]` the sum of all that come there"),

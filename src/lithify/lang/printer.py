@@ -42,7 +42,7 @@ from lithify.lang.syntax import (
     TypeName,
     TypeSyntax,
 )
-from lithify.lang.term import Term, subterms
+from lithify.lang.term import Term, below_parameters, subterms
 from lithify.lang.types import Array, Function, Index, Tuple, Type, sizes_in
 from lithify.lang.unparse import unparse
 
@@ -318,9 +318,7 @@ def _is_literal(t: Term) -> bool:
 
 def _section_of(f: Term) -> Expression | None:
     """`(+)` for λa b. a + b and for λp. p.0 + p.1; `abs` for λx. abs x."""
-    body, arity = f, 0
-    while body.kind == "lambda":
-        body, arity = body.args[0], arity + 1
+    body, arity = below_parameters(f)
     if body.kind != "op":
         return None
     operator: Operator = body.attrs[0]

@@ -234,9 +234,12 @@ def dangling(term: Term) -> frozenset[int]:
     return found
 
 
-def uses_parameter(function: Term) -> bool:
-    """Does the lambda's body use its parameter?"""
-    return mentions(function.args[0], 0)
+def below_parameters(function: Term) -> tuple[Term, int]:
+    """A function's body, below all its parameters, and how many these are (of no function: itself, and 0)."""
+    body, parameters = function, 0
+    while body.pattern.name == LAMBDA:
+        body, parameters = body.args[0], parameters + 1
+    return body, parameters
 
 
 # ---- whole terms ---------------------------------------------------------------------------------------------------

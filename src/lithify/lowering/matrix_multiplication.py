@@ -23,7 +23,7 @@ from lithify.lang.term import Term
 from lithify.lowering.needs import Path, is_scalar
 from lithify.lowering.work import length_of
 from lithify.machine import DeviceModel
-from lithify.rewrite import Derivation, Strategy, at, first, loop_of, normalize, one, repeat, seq, topdown, try_
+from lithify.rewrite import Derivation, Strategy, at, first, loop_of, macro, normalize, one, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.accumulators import accumulator_layout
 from lithify.rules.algorithmic import let_introduction, split_join
@@ -124,7 +124,7 @@ def tiles_of_sums(loops: Loops, rows: int, columns: int, depth: int) -> Strategy
         for loop in (f"{n}.tile", f"{m}.tile")
         for step in (at(loop_of(loop, "map"), map_reduce_interchange), at(blocks, at((2, 0), map_map_shared)))
     ]
-    return _macro(
+    return macro(
         f"tiles-of-sums({m}, {n}, {k}, {rows}, {columns}, {depth})",
         tile(m, n, rows, columns),
         try_(at(k, filled)),
@@ -141,7 +141,7 @@ def untile(loops: Loops) -> Strategy:
     tiles = map_fission("transpose") >> at((1,), map_fission("map"))
     joined = transpose_join >> at((1, 0), map_fusion)
     columns = joined | transpose_take >> at((1,), joined) >> map_fusion
-    return _macro(
+    return macro(
         "untile",
         at(f"{n}.block", tiles),
         at(f"{m}.block", tiles),
@@ -159,7 +159,7 @@ _TILE_B: Path = (*_SUMS, 0, 0, 1)
 def copied_tiles(loops: Loops) -> Strategy:
     """toLocal of both tiles: where they lie. (Which loops copy is for levels to say.)"""
     blocks = loop_of(loops.sum, "reduce")
-    return _macro("copied-tiles", at(blocks, at(_TILE_A, to_memory(LOCAL)) >> at(_TILE_B, to_memory(LOCAL))))
+    return macro("copied-tiles", at(blocks, at(_TILE_A, to_memory(LOCAL)) >> at(_TILE_B, to_memory(LOCAL))))
 
 
 def register_blocks(loops: Loops, size: int) -> Strategy:
@@ -179,7 +179,7 @@ def register_blocks(loops: Loops, size: int) -> Strategy:
         at(_is_product(within), at((0, 0, 1), to_memory(PRIVATE))),
     )
     zeros = first(pad_replicate, split_replicate, map_replicate, transpose_replicate, transpose_map_replicate)
-    return _macro(
+    return macro(
         f"register-blocks({rows}, {size})",
         at(blocks, at(_SUMS, blocking)),
         at(loop_of(f"{rows}.block", "map"), layout_out),
@@ -198,12 +198,6 @@ def _is_product(name: str) -> Predicate:
 
     predicate.__name__ = f"the products of {name}"
     return predicate
-
-
-def _macro(name: str, *steps: Strategy) -> Strategy:
-    macro = seq(*steps)
-    macro.name = name
-    return macro
 
 
 # ---- the strategies ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from functools import partial
 from lithify.lang.levels import HEAP, INLINE, OUT, SEQ, Level, LevelKind, Memory
 from lithify.lang.reading import has_work, is_only_element
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, dangling, subterms
+from lithify.lang.term import Term, below_parameters, dangling, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 
 Path = tuple[int, ...]
@@ -99,9 +99,7 @@ def uses(body: Term, index: int = 0) -> int:
             count(t.args[0], at, (t["component"], *components), weight)
         else:
             for child in t.args:
-                inner, depth = child, 0
-                while inner.kind == "lambda":
-                    inner, depth = inner.args[0], depth + 1
+                inner, depth = below_parameters(child)
                 count(inner, at + depth, (), 2 if depth and t.kind != "let" else weight)
 
     count(body, index, (), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithify.arith import Expr
 from lithify.lang.levels import INLINE
-from lithify.lang.term import Term
+from lithify.lang.term import Term, below_parameters
 from lithify.lang.types import Array, Tuple, Type, shape_of
 
 # What a size counts for that is not known before the call: large enough for all that large sizes are worth.
@@ -97,6 +97,4 @@ def work(t: Term) -> int:
 
 def body_of(function: Term) -> Term:
     """A function's body, below all its parameters."""
-    while function.kind == "lambda":
-        function = function.args[0]
-    return function
+    return below_parameters(function)[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Typing
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, subterms
+from lithify.lang.term import Term, below_parameters, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ class _Counter:
         if t.kind == "op":
             operator, scalar = t.attrs[0], t.args[0].type
             if operator.definition is not None:
-                return self.of(_body(operator.definition))
+                return self.of(below_parameters(operator.definition)[0])
             counts = isinstance(scalar, Scalar) and (scalar.is_float or scalar.is_integer or scalar.is_complex)
             return Counter({str(scalar): int(counts and operator.typing in (Typing.SAME, Typing.COMPARE))})
         total: Counter[str] = Counter()
         times = self._times(t)
         for child in t.args:
             if child.kind == "lambda":
-                total.update({name: times * count for name, count in self.of(_body(child)).items()})
+                total.update({name: times * count for name, count in self.of(below_parameters(child)[0]).items()})
         return total
 
     @staticmethod
@@ -133,9 +133,3 @@ def _distinct(body: Term) -> Iterator[Term]:
             if child.kind != "lambda" and child.id not in seen:
                 seen.add(child.id)
                 stack.append(child)
-
-
-def _body(function: Term) -> Term:
-    while function.kind == "lambda":
-        function = function.args[0]
-    return function

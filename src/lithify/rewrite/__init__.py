@@ -14,7 +14,7 @@ from lithify.rewrite.derivation import Derivation, Step, follow
 from lithify.rewrite.equality import TooLarge, difference
 from lithify.rewrite.record import mark_changes, replay, save, steps_text
 from lithify.rewrite.rule import AppliedRule, Example, Refused, Rule, code_rule, rule
-from lithify.rewrite.strategy import Context, Failure, Strategy, describe, fail, first, id_, repeat, seq, try_
+from lithify.rewrite.strategy import Context, Failure, Strategy, describe, fail, first, id_, macro, repeat, seq, try_
 from lithify.rewrite.traversal import (
     all_,
     at,
@@ -56,6 +56,7 @@ __all__ = [
     "id_",
     "innermost",
     "loop_of",
+    "macro",
     "mark_changes",
     "named",
     "normalize",

@@ -218,6 +218,11 @@ class seq(Strategy):
         return self.parts
 
 
+def macro(name: str, *steps: Strategy) -> Strategy:
+    """Strategies one after the other, under a name of their own."""
+    return _named(seq(*steps), name)
+
+
 class first(Strategy):
     """`s <+ t <+ ..`: the first of them that applies."""
 

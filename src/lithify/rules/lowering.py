@@ -10,7 +10,7 @@ from lithify.lang.build import join, let, map_, proj, reduce_, split, to, tuple_
 from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.patterns import PATTERNS
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, apply
+from lithify.lang.term import Term, apply, below_parameters
 from lithify.lang.types import Array, Tuple, Type
 from lithify.rewrite.rule import Example, code_rule, rule
 from lithify.rewrite.strategy import Context
@@ -334,9 +334,7 @@ def by_components(term: Term, context: Context) -> Term | None:
 def hoist_reduction(term: Term, context: Context) -> Term | None:
     """A context hole cannot be said in the notation: the first such reduction of scalars in the function."""
     del context
-    body, binders = term.args[0], 0
-    while body.kind == "lambda":
-        body, binders = body.args[0], binders + 1
+    body, binders = below_parameters(term.args[0])
     found = find(body, lambda t: t.kind == "reduce" and isinstance(t.type, Scalar), binders)
     if found is None:
         return None

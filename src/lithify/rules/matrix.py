@@ -7,7 +7,7 @@ ends up as a view of the result.
 
 from __future__ import annotations
 
-from lithify.rewrite.strategy import Strategy, repeat, seq, try_
+from lithify.rewrite.strategy import Strategy, macro, repeat, try_
 from lithify.rewrite.traversal import at, loop_of, one, topdown
 from lithify.rules.algorithmic import let_atom, split_join
 from lithify.rules.fusion import map_fission, map_fusion, reduce_map_fission, reduce_map_fusion
@@ -27,7 +27,7 @@ def tile(outer: str, inner: str, rows: int, columns: int) -> Strategy:
     split-join; interchange; split-join; interchange. Lengths need not be divisible. Afterwards the loops are
     `outer.block`, `inner.block`, `outer.tile`, `inner.tile`, from the outside in.
     """
-    return _macro(
+    return macro(
         f"tile({outer}, {inner}, {rows}, {columns})",
         at(outer, split_join(rows)),
         at(f"{outer}.tile", map_map_interchange),
@@ -41,7 +41,7 @@ def outer_product(outer: str, inner: str) -> Strategy:
 
     reduce-map fusion; map-reduce interchange twice, with the parts that all share kept shared.
     """
-    return _macro(
+    return macro(
         f"outer-product({outer}, {inner})",
         try_(topdown(reduce_map_fusion)),
         at(inner, map_reduce_shared),
@@ -52,7 +52,7 @@ def outer_product(outer: str, inner: str) -> Strategy:
 
 def block_reduction(name: str, size: int) -> Strategy:
     """A reduction in blocks of `size`, in the same order: split the reduction, then the zip it reads."""
-    return _macro(
+    return macro(
         f"block-reduction({name}, {size})",
         at(name, split_reduce_any(size)),
         try_(topdown(pad_fill_zip)),
@@ -74,7 +74,7 @@ def tiling(outer: str, inner: str, reduction: str, sizes: tuple[int, int, int], 
     block = f"{reduction}.block"
     filled = reduce_map_fusion >> pad_reduce(depth) >> reduce_map_fission
     to_operands = one(topdown(VIEW_RULES["split-map"]))
-    return _macro(
+    return macro(
         f"tiling({outer}, {inner}, {reduction}, {rows}, {columns}, {depth})",
         tile(outer, inner, rows, columns),
         try_(at(reduction, filled)),
@@ -100,7 +100,7 @@ def register_blocking(outer: str, size: int) -> Strategy:
     map f . map g -> map (f . g)
     """
     tile_ = f"{outer}.tile"
-    return _macro(
+    return macro(
         f"register-blocking({outer}, {size})",
         at(outer, split_join(size)),
         at(tile_, map_map_interchange),
@@ -114,15 +114,9 @@ def register_blocking(outer: str, size: int) -> Strategy:
 
 def register_blocking_2d(outer: str, inner: str, rows: int, columns: int) -> Strategy:
     """2-D register blocking: tiles of rows x columns, and one reduction of tiles in each."""
-    return _macro(
+    return macro(
         f"register-blocking-2d({outer}, {inner}, {rows}, {columns})",
         tile(outer, inner, rows, columns),
         outer_product(f"{outer}.tile", f"{inner}.tile"),
         try_(topdown(let_atom)),
     )
-
-
-def _macro(name: str, *steps: Strategy) -> Strategy:
-    macro = seq(*steps)
-    macro.name = name
-    return macro

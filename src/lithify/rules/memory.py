@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithify.lang.build import let, map_, proj, to, zip_
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, UNROLL, Level
-from lithify.lang.term import Term, lambda_, subterms
+from lithify.lang.term import Term, below_parameters, lambda_, subterms
 from lithify.rewrite.rule import Example, Refused, code_rule, rule
 from lithify.rewrite.strategy import Context
 from lithify.rewrite.template import instantiate
@@ -264,9 +264,7 @@ def hoist(term: Term, context: Context, memory: object) -> Term | None:
     """A context hole cannot be said in the notation: the first such `to` in the body, outermost first, of the memory if
     one is given."""
     del context
-    body, binders = term.args[0], 0
-    while body.kind == "lambda":
-        body, binders = body.args[0], binders + 1
+    body, binders = below_parameters(term.args[0])
     found = find(body, lambda t: t.kind == "to" and memory in (None, t["memory"]), binders)
     if found is None:
         if any(t.kind == "to" for t in subterms(body)):

@@ -15,7 +15,8 @@ from lithify.explore.phases.shape import is_loop
 from lithify.lang.errors import RewriteFailed
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term, subterms
-from lithify.lang.types import Array, Type, shape_of
+from lithify.lang.types import Array, shape_of
+from lithify.lowering.facts import element_of
 from lithify.lowering.needs import Path, has_loops, is_scalar, subterm
 from lithify.lowering.work import count
 from lithify.machine import DeviceModel
@@ -96,7 +97,7 @@ def map_to_machine(derivation: Derivation, mapping: Mapping, model: DeviceModel)
     levels = outer_levels(model, len(spine))
     for number, outer in enumerate(spine):
         level = levels[number] if number < len(levels) else None
-        if level is None and not is_scalar(_element(outer)):
+        if level is None and not is_scalar(element_of(outer)):
             level = SEQ
         if level is not None:
             derivation.once(map_level(level), loop_of(outer["name"], "map"))
@@ -172,11 +173,6 @@ def _spine(program: Term) -> tuple[list[Term], Term | None]:
 def _has_panels(loop: Term) -> bool:
     """A loop over blocks of rows: what it runs over has at least three dimensions, so packing makes panels of it."""
     return len(shape_of(loop.args[1].type)[0]) >= 3 and loop.args[1].kind != "zip"
-
-
-def _element(loop: Term) -> Type:
-    assert isinstance(loop.type, Array)
-    return loop.type.element
 
 
 def _loop(program: Term, name: str) -> Term:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from lithify.arith import Expr, const
 from lithify.kernel import ir
 from lithify.kernel.walk import Renaming, blocks_of, reads_of, statements
 from lithify.lang.levels import LevelKind
@@ -136,7 +135,7 @@ def _spans_over_kernels(program: ir.Program) -> dict[ir.Buffer, _Span]:
 def _merge(buffers: Iterable[ir.Buffer], spans: dict[ir.Buffer, _Span]) -> dict[ir.Buffer, ir.Buffer]:
     """For each buffer that shares storage, the one-dimensional buffer that it lives in: first fit, largest first."""
     groups: list[list[ir.Buffer]] = []
-    sized = [(b, _count(b).constant) for b in buffers if b in spans and b.memory.slots == 1]
+    sized = [(b, b.count.constant) for b in buffers if b in spans and b.memory.slots == 1]
     for buffer, _ in sorted([s for s in sized if s[1]], key=lambda s: -(s[1] or 0) * s[0].scalar.bytes):
         for group in groups:
             fits = group[0].scalar is buffer.scalar and group[0].memory == buffer.memory
@@ -148,17 +147,10 @@ def _merge(buffers: Iterable[ir.Buffer], spans: dict[ir.Buffer, _Span]) -> dict[
     merged: dict[ir.Buffer, ir.Buffer] = {}
     for group in groups:
         if len(group) > 1:
-            storage = replace(group[0], shape=(_count(group[0]),))
+            storage = replace(group[0], shape=(group[0].count,))
             merged |= dict.fromkeys(group, storage)
     return merged
 
 
 def _kept(buffers: tuple[ir.Buffer, ...], merged: dict[ir.Buffer, ir.Buffer]) -> tuple[ir.Buffer, ...]:
     return tuple(dict.fromkeys(merged.get(buffer, buffer) for buffer in buffers))
-
-
-def _count(buffer: ir.Buffer) -> Expr:
-    count = const(1)
-    for size in buffer.shape:
-        count = count * size
-    return count

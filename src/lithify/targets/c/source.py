@@ -11,7 +11,7 @@ from lithify.targets.c.dialect import C
 from lithify.targets.cdialect.auxiliaries import auxiliary_texts
 from lithify.targets.cdialect.declarations import Parameters, parameters_of
 from lithify.targets.cdialect.dialect import computed
-from lithify.targets.cdialect.indices import IndexPrinter, element_count
+from lithify.targets.cdialect.indices import IndexPrinter
 from lithify.targets.cdialect.names import KEYWORDS, Names, identifier
 from lithify.targets.cdialect.statements import KernelPrinter
 from lithify.targets.cdialect.text import Text
@@ -169,7 +169,7 @@ class _Main:
     def _unused(self) -> list[str]:
         used = {b for call in self._calls for b in call.parameters.buffers}
         sizes = {v for call in self._calls for v in call.parameters.sizes}
-        sizes |= {v for b in self._program.temporaries for v in element_count(b).variables()}
+        sizes |= {v for b in self._program.temporaries for v in b.count.variables()}
         sizes |= {v for call in self._calls for v in call.workspace.variables()}
         buffers = [b for b in (*self._program.parameters, *self._program.results) if b not in used]
         return [self._names[b] for b in buffers] + [
@@ -177,7 +177,7 @@ class _Main:
         ]
 
     def _size_text(self, buffer: Buffer) -> str:
-        return self._bytes_text(element_count(buffer) * buffer.scalar.bytes)
+        return self._bytes_text(buffer.count * buffer.scalar.bytes)
 
     def _bytes_text(self, size: Expr) -> str:
         return self._indices.text(size, 64).text if size.terms else str(size.constant)

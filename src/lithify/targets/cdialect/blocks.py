@@ -13,7 +13,6 @@ from typing import NamedTuple
 from lithify.arith import Expr
 from lithify.kernel.ir import Buffer, Kernel
 from lithify.targets.cdialect.dialect import Dialect
-from lithify.targets.cdialect.indices import element_count
 
 
 class Part(NamedTuple):
@@ -33,7 +32,7 @@ def readable_block(kernel: Kernel, buffer: Buffer, alignment: int, written: bool
     alone = all(extent.constant == 1 for extent in kernel.group)
     if written or alone or buffer.role == "scalar" or buffer.scalar in dialect.storage:
         return 1
-    return gcd(element_count(buffer).alignment, max(1, alignment // buffer.scalar.bytes))
+    return gcd(buffer.count.alignment, max(1, alignment // buffer.scalar.bytes))
 
 
 def parts_of(positions: Sequence[Expr], width: int) -> list[Part]:

@@ -12,7 +12,6 @@ from lithify.lang.errors import LithifyError
 from lithify.lang.levels import PAR, Level
 from lithify.lang.scalars import Scalar, bool_
 from lithify.targets.cdialect.dialect import computed
-from lithify.targets.cdialect.indices import element_count
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place, private_places
 from lithify.targets.cdialect.values import ValuePrinter
@@ -60,7 +59,7 @@ class Declarations:
         for buffer in self._scratch:
             if buffer.memory.name not in PRIVATE_MEMORIES or limit is None:
                 continue
-            size = element_count(buffer) * max(buffer.scalar.bytes, computed(buffer.scalar).bytes)
+            size = buffer.count * max(buffer.scalar.bytes, computed(buffer.scalar).bytes)
             if size.constant is None or size.constant > limit:
                 self._offsets[buffer] = self.workspace_bytes
                 self.workspace_bytes += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
@@ -181,10 +180,10 @@ class Declarations:
         self._line(" ".join(part for part in parts if part) + ";" + shape)
 
     def _count(self, buffer: Buffer) -> int:
-        count = element_count(buffer).constant
+        count = buffer.count.constant
         if count is None:
             raise LithifyError(
-                f"{buffer} in {buffer.memory} memory has {element_count(buffer)} elements; arrays of a kernel need a "
+                f"{buffer} in {buffer.memory} memory has {buffer.count} elements; arrays of a kernel need a "
                 "constant size",
                 hint="specialise the program to its sizes",
             )

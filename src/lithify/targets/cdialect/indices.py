@@ -6,20 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 
 from lithify.arith import Atom, Expr, Floor, Loaded, Min, Variable, Xor, const, proves
-from lithify.kernel.ir import Buffer, Guard
+from lithify.kernel.ir import Guard
 from lithify.targets.cdialect.dialect import Dialect
 from lithify.targets.cdialect.text import BITS, LOGIC, PLUS, PRIMARY, QUOTIENT, RELATION, TIMES, UNARY, Text
 from lithify.targets.cdialect.width import Widths
 
 LoadIndex = Callable[[Loaded], Text]
-
-
-def element_count(buffer: Buffer) -> Expr:
-    """How many elements a buffer has."""
-    count = const(1)
-    for size in buffer.shape:
-        count = count * size
-    return count
 
 
 class IndexPrinter:

@@ -132,11 +132,9 @@ def work(block: ir.Block) -> Expr:
     _count_block(block, const(1), inside, total)
     result = total.operations
     for buffer, count in total.moved.items():
-        elements = const(1)
-        for extent in buffer.shape:
-            elements = elements * extent
-        if count.constant is not None and elements.constant is not None:
-            count = const(min(count.constant, elements.constant))
+        elements = buffer.count.constant
+        if count.constant is not None and elements is not None:
+            count = const(min(count.constant, elements))
         result = result + count * (buffer.scalar.bytes * policy.BYTE_WORK)
     return result
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lithify.arith import Expr, Variable, const
+from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import LevelKind
@@ -70,10 +70,7 @@ def has_streams(program: ir.Program) -> bool:
 
 def bytes_of(buffer: ir.Buffer) -> Expr:
     """The bytes that a buffer takes."""
-    total = const(buffer.scalar.bytes)
-    for extent in buffer.shape:
-        total = total * extent
-    return total
+    return buffer.count * buffer.scalar.bytes
 
 
 class _ProgramEmitter:
