@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lithify.arith import as_variable, const, var
+from lithify.arith import Expr, as_variable, const, var
 from lithify.kernel import ir
 from lithify.kernel.evaluator import run
 from lithify.kernel.passes import PIPELINE, pipeline_for
@@ -47,6 +47,7 @@ from lithify.lang.index_functions import reverse
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term
 from lithify.machine import GENERIC_GPU, H200_CUDA
+from tests.kernel import hand_written as hand
 from tests.kernel.tiles import matmul_by_groups
 from tests.kernel.translated import ZERO, L, check, copied, matrix, parameters_of, random_value, vector
 
@@ -223,6 +224,25 @@ def test_an_if_that_diverges_is_split_around_a_barrier() -> None:
         for s in statements(program.kernels[0].body)
     )
     assert count(program, ir.Barrier) > 0
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("conditions", [1, 2, 3])
+def test_an_if_with_an_else_is_split_for_any_number_of_conditions(conditions: int, nested: bool) -> None:
+    """Some items turn round what they have through local memory; the others write something else, each once."""
+    x, out, s = hand.given("x", 8), hand.result(8), hand.buffer("s", 8, memory=LOCAL)
+
+    def body(_g: Expr, i: Expr) -> ir.Block:
+        guard = (const(6) - i, i - 1, (i - 4) * (i - 4))[:conditions]
+        turned = (hand.store(s, i, hand.load(x, i)), hand.store(out, i, hand.load(s, const(7) - i)))
+        chosen = ir.If(guard, turned, (hand.store(out, i, hand.apply("add", hand.load(out, i), hand.number(5))),))
+        around = ir.If((const(7) - 2 * i + 6,), (chosen,), (hand.store(out, i, hand.number(3)),)) if nested else chosen
+        return (hand.store(s, i, hand.number(0)), hand.store(out, i, hand.number(1)), around)
+
+    program = insert_barriers(hand.program((x,), out, hand.on_groups(1, 8, body, s)))
+    chosen = [i <= 6 and (conditions < 2 or i >= 1) and (not nested or i <= 6) for i in range(8)]
+    expected = [(7 - i if chosen[7 - i] else 0) if chosen[i] else 3 if nested and i > 6 else 6 for i in range(8)]
+    assert run(program, {"x": np.arange(8, dtype=np.float32)})[0].tolist() == expected
 
 
 # ---- splitting -----------------------------------------------------------------------------------------------------

@@ -54,6 +54,11 @@ class Buffer:
             count = count * size
         return count
 
+    @property
+    def bytes(self) -> Expr:
+        """How many bytes it takes."""
+        return self.count * self.scalar.bytes
+
     def position(self, index: Index) -> Expr:
         """An element's number in memory, row-major. Raises ValueError where there are too few or too many indices."""
         position = const(0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lithify.arith import Expr, const
+from lithify.arith import Expr
 from lithify.kernel.ir import Buffer, Kernel, Program
 from lithify.targets.base import Dim, size_text
 
@@ -80,15 +80,8 @@ def launch_plan(
     """The plan of a program, given the launches of its kernels; `alignment` is what they take every buffer to have."""
     return LaunchPlan(
         tuple(kernels),
-        tuple(size_text(_bytes(b)) for b in program.temporaries),
+        tuple(size_text(b.bytes) for b in program.temporaries),
         tuple(max(b.alignment, alignment) for b in (*program.parameters, *program.results)),
         tuple(sorted(size_text(e) for e in limits)),
         tuple(k for k, b in enumerate(program.temporaries) if b.role == "counter"),
     )
-
-
-def _bytes(buffer: Buffer) -> Expr:
-    total = const(buffer.scalar.bytes)
-    for size in buffer.shape:
-        total = total * size
-    return total

@@ -335,11 +335,10 @@ def _distributed(statement: ir.If) -> list[ir.Statement]:
         elif isinstance(s, ir.If):
             if s.body:
                 result.append(ir.If(statement.guard + s.guard, s.body))
-            result += [ir.If((*statement.guard, _negated(s.guard)), (o,)) for o in s.otherwise]
+            result += [ir.If(statement.guard + g, (o,)) for o in s.otherwise for g in _negated(s.guard)]
         else:
             result.append(ir.If(statement.guard, (s,)))
-    if statement.otherwise:
-        result += [ir.If((_negated(statement.guard),), (o,)) for o in statement.otherwise]
+    result += [ir.If(g, (o,)) for o in statement.otherwise for g in _negated(statement.guard)]
     return result
 
 
@@ -353,9 +352,9 @@ def _bounds(guard: ir.Guard) -> Bounds:
     return frozenset(found)
 
 
-def _negated(guard: ir.Guard) -> Expr:
-    (condition,) = guard
-    return -condition - 1
+def _negated(guard: ir.Guard) -> list[ir.Guard]:
+    """Guards of which one holds where the guard does not, and else none: each up to the first condition that fails."""
+    return [(*guard[:number], -condition - 1) for number, condition in enumerate(guard)]
 
 
 def _differs(difference: Expr) -> bool:

@@ -177,7 +177,7 @@ class _Main:
         ]
 
     def _size_text(self, buffer: Buffer) -> str:
-        return self._bytes_text(buffer.count * buffer.scalar.bytes)
+        return self._bytes_text(buffer.bytes)
 
     def _bytes_text(self, size: Expr) -> str:
         return self._indices.text(size, 64).text if size.terms else str(size.constant)

@@ -68,11 +68,6 @@ def has_streams(program: ir.Program) -> bool:
     return any(_streamed(kernel) for kernel in program.kernels)
 
 
-def bytes_of(buffer: ir.Buffer) -> Expr:
-    """The bytes that a buffer takes."""
-    return buffer.count * buffer.scalar.bytes
-
-
 class _ProgramEmitter:
     def __init__(self, program: ir.Program, streaming: bool) -> None:
         self.program = program
@@ -109,8 +104,8 @@ class _ProgramEmitter:
             parameters,
             results,
             sizes,
-            tuple((slots.buffers[b], size_text(bytes_of(b))) for b in self.shared),
-            tuple((slots.buffers[b], size_text(bytes_of(b))) for b in self.per_thread),
+            tuple((slots.buffers[b], size_text(b.bytes)) for b in self.shared),
+            tuple((slots.buffers[b], size_text(b.bytes)) for b in self.per_thread),
             self._work_text(),
             total.constant is not None and total.constant <= policy.SHORT_WORK,
         )
@@ -150,7 +145,7 @@ class _ProgramEmitter:
                 continue
             inside = [(use, parallel) for use, parallel in found if buffer in use.read or buffer in use.written]
             written_in_parallel = any(parallel and buffer in use.written for use, parallel in inside)
-            size = bytes_of(buffer).constant
+            size = buffer.bytes.constant
             if buffer.memory.name == "heap" or (len(inside) > 1 and not written_in_parallel):
                 self._share(buffer)
             elif buffer.memory.name == "thread" or size is None or size > policy.LARGEST_ON_STACK:
@@ -360,7 +355,7 @@ def _pieces(block: ir.Block) -> Iterable[tuple[ir.Block, bool]]:
 
 
 def _on_stack(b: StatementEmitter, buffer: ir.Buffer, number: int) -> Value:
-    size = bytes_of(buffer).constant
+    size = buffer.bytes.constant
     assert size is not None
     kind = memory_kind(buffer.scalar)
     unit = part_scalar(buffer.scalar).bytes if buffer.scalar.is_complex else buffer.scalar.bytes
@@ -372,5 +367,5 @@ def _on_stack(b: StatementEmitter, buffer: ir.Buffer, number: int) -> Value:
 def _streamed(kernel: ir.Kernel) -> frozenset[ir.Buffer]:
     """Large buffers that the kernel writes and does not read."""
     use = uses(kernel.body)
-    sizes = {b: bytes_of(b).constant for b in use.written if b.role in ("output", "temporary") and b not in use.read}
+    sizes = {b: b.bytes.constant for b in use.written if b.role in ("output", "temporary") and b not in use.read}
     return frozenset(b for b, size in sizes.items() if size and size >= policy.STREAMED_BYTES)

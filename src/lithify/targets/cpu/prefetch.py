@@ -217,10 +217,7 @@ def _lines(stream: _Stream, ahead: int, locality: int) -> Iterator[Prefetch]:
 
 def _bytes(buffer: ir.Buffer) -> int:
     """The size of a buffer; 0 where it is not known before the call."""
-    total = buffer.scalar.bytes
-    for extent in buffer.shape:
-        total *= extent.constant or 0
-    return total
+    return buffer.bytes.constant or 0
 
 
 def _sites(block: ir.Block, around: tuple[ir.Loop, ...]) -> Iterator[_Site]:
@@ -239,6 +236,7 @@ def _sites(block: ir.Block, around: tuple[ir.Loop, ...]) -> Iterator[_Site]:
 
 
 def _inside(block: ir.Block) -> Iterator[ir.Statement]:
+    """All statements of a block but those that say what instructions mean."""
     for statement in block:
         yield statement
         if isinstance(statement, ir.Loop | ir.Lanes | ir.Async):

@@ -76,11 +76,10 @@ class ValueEmitter(IndexEmitter):
 
     def _constant(self, constant: ir.Constant) -> Parts:
         scalar, value = constant.scalar, constant.value
+        kind = register_kind(scalar)
         if scalar.is_complex:
-            kind = register_kind(scalar)
             number = complex(value)
             return self.constant(kind, number.real), self.constant(kind, number.imag)
-        kind = register_kind(scalar)
         if not scalar.is_float:
             return (self.constant(kind, value),)
         with np.errstate(over="ignore"):
@@ -238,7 +237,7 @@ class ValueEmitter(IndexEmitter):
         buffer, w = access.buffer, self.width
         if buffer.memory.name != "private" or buffer.scalar.is_complex or access.stride != 1:
             return None
-        lowest, size = self.lowest(access), prod(extent.constant or 0 for extent in buffer.shape)
+        lowest, size = self.lowest(access), buffer.count.constant or 0
         shift = lowest.offset % w
         first = lowest - shift
         if not shift or size % w or first.alignment % w or any(g.variables() != {self.lane} for g in load.guard):
