@@ -183,7 +183,7 @@ class Translator:
     def _place(self, type_: Type, memory: Memory, before: tuple[Expr, ...], prefix: ir.Index) -> Place:
         """One buffer a leaf, with dimensions `before` the value's own, indexed by `prefix`; expanded by the lane."""
         scope = self.scope
-        lane = scope.lane if memory.name in ("private", "reg", "thread") else None
+        lane = scope.lane if memory.of_one_item else None
         after = () if lane is None else (const(lane[1]),)
         buffers = []
         for shape, scalar in leaves(type_):

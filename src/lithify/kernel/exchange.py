@@ -14,7 +14,6 @@ from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.kernel.walk import accesses, blocks_of, index_accesses
 
-_OWN = frozenset({"private", "thread", "reg"})  # memories of one work-item
 # The terms of an index that mention hardware indices; None where it depends on them in another way (floor, xor, ..).
 _Share = tuple[tuple[object, int], ...] | None
 
@@ -38,7 +37,7 @@ def missing_exchange(kernel: ir.Kernel) -> str | None:
         return None
     written: dict[ir.Buffer, list[_Access]] = {}
     for access, writes in _events(kernel.body, ()):
-        if access.buffer.memory.name not in _OWN:
+        if not access.buffer.memory.of_one_item:
             continue
         before = written.setdefault(access.buffer, [])
         if writes:

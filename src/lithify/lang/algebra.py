@@ -61,15 +61,9 @@ def _of_body(body: Term, a: Term, b: Term) -> Algebra:
         element = a.type.element
         x, y = param("_x", element), param("_y", element)
         inner = _of_body(apply(body.args[0], tuple_(x, y)), x, y)
-        neutral = None if inner.neutral is None else filled_array(a.type, inner.neutral)
+        neutral = None if inner.neutral is None else replicate(a.type.size, inner.neutral)
         return Algebra(inner.associative, inner.commutative, inner.idempotent, inner.rounds, neutral)
     return UNKNOWN
-
-
-def filled_array(type_: Array, element: Term) -> Term:
-    """`element` at every position of an array of the type."""
-
-    return replicate(type_.size, element)
 
 
 def neutral_element(operator: Operator, type_: Type) -> Term | None:

@@ -88,6 +88,11 @@ class Memory:
         turns = "" if self.slots == 1 else f":{self.slots}"
         return f"{self.name}{turns}" + (f"+{self.padding}" if self.padding else "")
 
+    @property
+    def of_one_item(self) -> bool:
+        """Whether each work-item, or thread of a CPU, has such memory of its own, which no other one sees."""
+        return self.name in ("thread", "private", "reg")
+
     @staticmethod
     def parse(text: str) -> Memory:
         """Read `heap`, `local:2`, `local+4`, `reg[item1,item0,-,-]`, ...; raises ValueError for anything else."""

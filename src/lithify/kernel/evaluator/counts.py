@@ -46,7 +46,7 @@ class Counts:
         if lanes:
             threads, elements = np.unique(np.stack([threads, elements]), axis=1)
         (self.bytes_written if write else self.bytes_read)[buffer.memory.name] += len(elements) * size
-        if buffer.memory.name in ("private", "reg", "thread") or not len(elements):
+        if buffer.memory.of_one_item or not len(elements):
             return
         width = self.warp if items > 1 else 1
         groups, item = np.divmod(threads, items)

@@ -12,8 +12,6 @@ from lithify.kernel import ir
 from lithify.kernel.conditions import guard_loads
 from lithify.kernel.walk import with_blocks
 
-_OWN = ("private", "thread", "reg")
-
 
 def store_own_updates(program: ir.Program) -> ir.Program:
     """The program with indivisible updates of memory that others see only."""
@@ -28,7 +26,7 @@ def _statement(statement: ir.Statement) -> ir.Statement:
     if not isinstance(statement, ir.AtomicUpdate):
         return with_blocks(statement, _block)
     buffer, index, guard = statement.buffer, statement.index, statement.guard
-    if buffer.role != "scratch" or buffer.memory.name not in _OWN:
+    if buffer.role != "scratch" or not buffer.memory.of_one_item:
         return statement
     old = guard_loads(ir.Load(buffer, index), guard)
     return ir.Store(buffer, index, ir.Apply(statement.operator, (old, statement.value), buffer.scalar), guard)

@@ -13,7 +13,7 @@ from lithify.lang.levels import PAR, Level
 from lithify.lang.scalars import Scalar, bool_
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.names import Names
-from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place, private_places
+from lithify.targets.cdialect.registers import Place, private_places
 from lithify.targets.cdialect.values import ValuePrinter
 from lithify.targets.cdialect.walk import accesses, handed_over, partly_written, used_variables
 
@@ -57,7 +57,7 @@ class Declarations:
         self.flag = ""  # what the group knows of its being the last
         limit = self._dialect.stack_bytes
         for buffer in self._scratch:
-            if buffer.memory.name not in PRIVATE_MEMORIES or limit is None:
+            if not buffer.memory.of_one_item or limit is None:
                 continue
             size = buffer.count * max(buffer.scalar.bytes, computed(buffer.scalar).bytes)
             if size.constant is None or size.constant > limit:
@@ -67,7 +67,7 @@ class Declarations:
     def at_the_top(self) -> None:
         """Everything but the private memory of parallel iterations."""
         self._hardware()
-        shared = [b for b in self._scratch if b.memory.name not in PRIVATE_MEMORIES]
+        shared = [b for b in self._scratch if not b.memory.of_one_item]
         for buffer in shared:
             self._array(Place(self._names.fresh(buffer.name), buffer, buffer.alignment, stored=True, is_array=True))
         if self._dialect.last_group is not None and any(isinstance(s, LastGroup) for s in self._kernel.body):
@@ -81,7 +81,7 @@ class Declarations:
         inner = {access.buffer for access in accesses(loop.body)}
         known = self._values.places
         outside = {access.buffer for access in accesses(_without_parallel(self._kernel.body))}
-        self._private(b for b in self._scratch if b in inner and b not in outside and b.memory.name in PRIVATE_MEMORIES)
+        self._private(b for b in self._scratch if b in inner and b not in outside and b.memory.of_one_item)
         assert inner <= known.keys()
 
     # ---- hardware indices -------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from lithify.kernel.ir import Buffer
 from lithify.targets.cdialect.names import Names
 from lithify.targets.cdialect.walk import Access
 
-PRIVATE_MEMORIES = ("private", "reg", "thread")
 # More variables than this are not registers on any machine, and slow every compiler down.
 MOST_VARIABLES = 1024
 

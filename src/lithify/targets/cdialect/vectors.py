@@ -11,7 +11,7 @@ from lithify.targets.cdialect.blocks import Part, parts_of
 from lithify.targets.cdialect.dialect import computed
 from lithify.targets.cdialect.lane_lines import Vector
 from lithify.targets.cdialect.names import Names
-from lithify.targets.cdialect.registers import PRIVATE_MEMORIES, Place
+from lithify.targets.cdialect.registers import Place
 from lithify.targets.cdialect.text import CHOICE, EQUALITY, PLUS, PRIMARY, UNARY, Text
 from lithify.targets.cdialect.values import ValuePrinter, store_text
 from lithify.targets.cdialect.vector_values import VectorValues
@@ -246,7 +246,7 @@ class VectorPrinter(VectorValues):
         What moves numbers past each other does not see then that the elements lie in them (see `lane_lines`).
         """
         size = place.buffer.scalar.bytes * self.width
-        return place.is_array and place.buffer.memory.name in PRIVATE_MEMORIES and size <= _LARGEST_NUMBER
+        return place.is_array and place.buffer.memory.of_one_item and size <= _LARGEST_NUMBER
 
     def _storable(self, place: Place) -> bool:
         if self._by_lanes(place):
