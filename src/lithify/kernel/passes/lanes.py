@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lithify.kernel import ir
-from lithify.kernel.walk import Substitution, read_in, with_blocks
+from lithify.kernel.walk import Substitution, reads_of, statements, with_blocks
 
 
 def join_lanes(program: ir.Program) -> ir.Program:
@@ -33,4 +33,8 @@ def _block(block: ir.Block) -> ir.Block:
 
 
 def _may_share(a: ir.Lanes, b: ir.Lanes) -> bool:
-    return a.width == b.width and all(read_in(lanes.body) for lanes in (a, b))
+    return a.width == b.width and _reads(a) and _reads(b)
+
+
+def _reads(lanes: ir.Lanes) -> bool:
+    return any(True for statement in statements(lanes.body) for _ in reads_of(statement))
