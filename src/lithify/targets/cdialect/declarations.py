@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lithify.arith import Expr, Variable, const
 from lithify.kernel.ir import Block, Buffer, If, Kernel, LastGroup, Loop, Statement
-from lithify.kernel.walk import read_in, written_in
+from lithify.kernel.walk import written_in
 from lithify.lang.errors import LithifyError
 from lithify.lang.levels import PAR, Level
 from lithify.lang.scalars import Scalar, bool_
@@ -34,8 +34,7 @@ class Parameters:
 
 def parameters_of(kernel: Kernel, buffers: Iterable[Buffer]) -> Parameters:
     """Those of the program's buffers that the kernel touches, in their order, and the sizes that its text mentions."""
-    written = written_in(kernel.body)
-    touched = written | read_in(kernel.body)
+    touched, written = {access.buffer for access in accesses(kernel.body)}, written_in(kernel.body)
     variables = used_variables(kernel).union(*[size.variables() for b in kernel.scratch for size in b.shape])
     sizes = {v for v in variables if v.last is None}
     ordered = tuple(b for b in buffers if b in touched), tuple(sorted(sizes, key=lambda v: v.name))
