@@ -284,8 +284,7 @@ def _fits(first: ir.Kernel, second: ir.Kernel, device: DeviceModel) -> bool:
 
 def _held(kernel: ir.Kernel, memory: str) -> int:
     """Bytes; what is not known is not counted."""
-    held = [b for b in kernel.scratch if b.memory.name == memory]
-    return sum(b.scalar.bytes * prod(e.constant or 0 for e in b.shape) for b in held)
+    return sum(b.bytes.constant or 0 for b in kernel.scratch if b.memory.name == memory)
 
 
 def _elements_read(block: ir.Block) -> int:
