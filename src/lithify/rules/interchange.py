@@ -139,7 +139,7 @@ _map_map.name = "map-map-interchange"
 
 map_map_shared = try_(zip_apart) >> _map_map
 """The form of the map-map interchange that keeps every invariant part shared; zips are zipped apart for it."""
-map_map_shared.name = "map-map-interchange"
+map_map_shared.name = "map-map-shared"
 
 map_reduce_interchange = rule(
     "map-reduce-interchange",
