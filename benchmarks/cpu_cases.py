@@ -1,8 +1,8 @@
 """The programs that are measured on the CPU: arguments, what they move at least, and what others offer for the same.
 
-Sizes are those of the published evaluations; arrays are larger than the caches. Every case is a line of data: what is
-measured, and against what, is all here. Results go into arrays that exist already, ours and,
-where they can, the others'.
+Sizes are those of the published evaluations, whose arrays a large cache holds; what only reads and writes memory is
+measured a second time, with arrays that no cache holds. Every case is a line of data: what is measured, and against
+what, is all here. Results go into arrays that exist already, ours and, where they can, the others'.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import scipy.linalg.blas as blas
 import scipy.ndimage as nd
 import scipy.special
 
-from benchmarks.stream import aligned
+from benchmarks.stream import aligned, beyond_caches
+from lithify.machine import host
 
 torch: Any
 try:
@@ -45,6 +46,18 @@ class Case:
     size: str = ""
     operations: int = 0
     result: tuple[int, ...] | None = field(default=None)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that share arrays, which are made with the first of them.
+
+    `elements`: of each array of the streams that are measured beside them; `rounds`: how often each is measured.
+    """
+
+    cases: Callable[[], Iterator[Case]]
+    elements: int
+    rounds: int
 
 
 def array(*shape: int, seed: int = 1) -> Array:
@@ -306,8 +319,8 @@ def rows(m: int, n: int) -> Iterator[Case]:
 # ---- science ---------------------------------------------------------------------------------------------------------
 
 
-def science(places: int, samples: int, voxels: int) -> Iterator[Case]:
-    x, y, out, other = array(places), array(places, seed=2), array(places), array(places)
+def places(n: int) -> Iterator[Case]:
+    x, y, out, other = array(n), array(n, seed=2), array(n), array(n)
     tx, ty, tout, tother = map(tensor, (x, y, out, other))
     lat, lng = np.float32(0.3), np.float32(-0.2)
 
@@ -320,7 +333,7 @@ def science(places: int, samples: int, voxels: int) -> Iterator[Case]:
         return lambda: t.sub(tx, 0.3, out=tout).square_().add_(t.sub(ty, -0.2, out=tother).square_()).sqrt_()
 
     yield Case("science", "nn", (x, y, 0.3, -0.2), with_torch({"NumPy": distance}, torch=torch_distance),
-               2 * places, places, f"{places}", 0, (places,))  # fmt: skip
+               2 * n, n, f"{n}", 0, (n,))  # fmt: skip
     yield Case(
         "science",
         "phiMag",
@@ -329,12 +342,15 @@ def science(places: int, samples: int, voxels: int) -> Iterator[Case]:
             {"NumPy": lambda: np.add(np.square(x, out=out), np.square(y, out=other), out=out)},
             torch=lambda t: lambda: t.square(tx, out=tout).addcmul_(ty, ty),
         ),
-        2 * places,
-        places,
-        f"{places}",
+        2 * n,
+        n,
+        f"{n}",
         0,
-        (places,),
+        (n,),
     )
+
+
+def resonance(samples: int, voxels: int) -> Iterator[Case]:
     k, v = array(4, samples), array(3, voxels)
 
     def q() -> Any:
@@ -494,19 +510,30 @@ def srad(m: int, n: int) -> Iterator[Case]:
     yield Case("stencil", "srad2", (x, c, 0.5), {"NumPy": second}, 2 * m * n, m * n, size, 0, (m, n))
 
 
-def cases(quick: bool) -> Iterator[Callable[[], Iterator[Case]]]:
-    """Groups of cases that share arrays; `quick` divides the sizes."""
+def cases(quick: bool) -> Iterator[Group]:
+    """All of them; `quick` divides the sizes, and has none that no cache holds."""
     s = 8 if quick else 1
-    yield lambda: vectors((1 << 24) // s**2)
-    yield lambda: matrices(4096 // s, 4096 // s)
-    yield lambda: products(512 // s)
-    yield lambda: layouts(4096 // s)
-    yield lambda: rows(4096 // s, 4096 // s)
-    yield lambda: rows(32768 // s, 1024 // s)
-    yield lambda: rows(1024 // s, 65536 // s)
-    yield lambda: science(8_388_608 // s**2, 2048 // s, 32_768 // s)
-    yield lambda: images(1536 // s, 2560 // s)
-    yield lambda: images(4256 // s, 2832 // s)
-    yield lambda: grids2(4096 // s, 4096 // s)
-    yield lambda: grids3(256 // s)
-    yield lambda: srad(504, 458)
+    elements = (1 << 24) // s**2
+    groups: tuple[Callable[[], Iterator[Case]], ...] = (
+        lambda: vectors(elements),
+        lambda: matrices(4096 // s, 4096 // s),
+        lambda: products(512 // s),
+        lambda: layouts(4096 // s),
+        lambda: rows(4096 // s, 4096 // s),
+        lambda: rows(32768 // s, 1024 // s),
+        lambda: rows(1024 // s, 65536 // s),
+        lambda: places(8_388_608 // s**2),
+        lambda: resonance(2048 // s, 32_768 // s),
+        lambda: images(1536 // s, 2560 // s),
+        lambda: images(4256 // s, 2832 // s),
+        lambda: grids2(4096 // s, 4096 // s),
+        lambda: grids3(256 // s),
+        lambda: srad(504, 458),
+    )
+    for group in groups:
+        yield Group(group, elements, 3 if quick else 9)
+    large = beyond_caches(host())
+    if not quick and large > elements:
+        m = 1 << (large.bit_length() // 2)
+        for group in (lambda: vectors(large), lambda: matrices(m, large // m), lambda: places(large)):
+            yield Group(group, large, 5)

@@ -3,15 +3,17 @@
 A program, its competitors and the machine's own streams run side by side, round by round. The bound of a program is
 what it reads and writes at least, at the best rate that a stream with the same mix of both reached beside it: a read
 for programs that reduce, a triad where two are read for one that is written, else a copy (memory gives fewer bytes a
-second to reads alone). The streams are lithify's own sum, axpy and scal, and `benchmarks.stream`'s loops.
+second to reads alone). The streams are lithify's own sum, axpy and scal, and `benchmarks.stream`'s loops, over arrays
+of the program's size: a machine whose last cache holds the arrays of the first rows streams those faster than what
+comes from memory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from benchmarks.harness import (
@@ -28,7 +30,6 @@ from benchmarks.harness import (
 )
 from benchmarks.stream import BYTES, aligned, jobs
 
-_STREAM_ELEMENTS = 1 << 24
 # Seconds between two that are compared: OpenMP's threads go on waiting in a loop for about so long.
 REST = 0.06
 
@@ -114,22 +115,43 @@ def main(quick: bool) -> None:
     if not quick and not PROGRAMS:
         note = (
             "float32, results into out= (an array that lithify made); rates count what is read and written at least; "
-            "a share is of the best stream beside it with such a mix of both."
+            f"a share is of the best stream beside it with such a mix of both. {_sizes()}"
         )
         record("cpu_programs", rows, device=cpu_name(), note=note)
 
 
-def run(quick: bool, only: set[str] | None = None, rounds: int = 9) -> list[Row]:
+def _of_group(group: Any, only: set[str] | None, streams: Callable[[int], Streams]) -> Iterator[Row]:
+    """The lines of a group; its arrays are gone with this generator, before those of the next group come."""
+    for case in group.cases():
+        if only is None or case.program in only:
+            yield measure(case, streams(group.elements), group.rounds)
+
+
+def _sizes() -> str:
+    """What a reader must know of the sizes: which of them the last cache holds."""
+    from benchmarks.cpu_cases import cases
+    from lithify.machine import host
+
+    cache = max((each.bytes for each in host().caches), default=0)
+    first, *last = dict.fromkeys(group.elements for group in cases(False))
+    text = f"The last cache is of {cache >> 20} MiB, each array of the streams of {first >> 18} MiB"
+    return (
+        text
+        + "".join(f"; at the end, where names come again, of {n >> 18} MiB, like those of the programs" for n in last)
+        + "."
+    )
+
+
+def run(quick: bool, only: set[str] | None = None) -> list[Row]:
     """The lines of all programs, or of those named."""
     from benchmarks.cpu_cases import cases
 
-    streams = Streams(_STREAM_ELEMENTS >> (6 if quick else 0))
+    streams = lru_cache(maxsize=1)(Streams)
     rows: list[Row] = []
     for group in cases(quick):
-        for case in group():
-            if only is None or case.program in only:
-                rows.append(measure(case, streams, 3 if quick else rounds))
-                print(table(rows[-1:]).splitlines()[-1], flush=True)
+        for row in _of_group(group, only, streams):
+            rows.append(row)
+            print(table([row]).splitlines()[-1], flush=True)
     if not rows and only is not None:
         raise SystemExit(f"no row is named {', '.join(sorted(only))}; the names are those of the library's programs")
     return rows

@@ -1,7 +1,7 @@
 """The machine's own streaming bandwidth: the bound that memory-bound programs are measured against.
 
-Reads, copies and triads (a = b + s c; McCalpin's STREAM) over arrays much larger than the caches, by one and
-by all threads. Twice: with NumPy, as a user would, and with the plainest vector loops that LLVM can be given.
+Reads, copies and triads (a = b + s c; McCalpin's STREAM) over arrays that no cache holds, by one and by all
+threads. Twice: with NumPy, as a user would, and with the plainest vector loops that LLVM can be given.
 The bound is the better of the two. Bytes are counted as STREAM counts them: what the program reads and
 writes, without the lines that the cache fetches before it overwrites them. Threads are pinned: a woken worker
 otherwise shares the core of its waker for tens of milliseconds.
@@ -22,8 +22,12 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from benchmarks.harness import Row, compare, cpu_name, record, table, usable_cores
+from lithify.machine import DeviceModel, host
 
-ELEMENTS = 1 << 26  # float32: 256 MiB an array
+# The share of the memory that one array may take: those of a benchmark that are there at the same time take half.
+_ARRAY_SHARE = 1 / 16
+# What a machine that does not tell of its memory is taken to have.
+_MEMORY = 8 << 30
 _LANES = 16
 _UNROLL = 4
 _BLOCK = _LANES * _UNROLL
@@ -149,6 +153,16 @@ def _numpy_part(name: str, a: Any, b: Any, c: Any, low: int, high: int) -> None:
             np.add(a[part], b[part], out=a[part])
 
 
+def beyond_caches(model: DeviceModel) -> int:
+    """Elements of float32 arrays that are streamed from memory: the least power of two of which the last cache holds
+    half at most, or, where memory is short, the greatest that it has room for.
+    """
+    cache = max((each.bytes for each in model.caches), default=0)
+    room = int((model.memory("heap").bytes or _MEMORY) * _ARRAY_SHARE)
+    needed, possible = -(-2 * cache // 4), room // 4
+    return int(min(1 << (needed - 1).bit_length(), 1 << (possible.bit_length() - 1)))
+
+
 @contextmanager
 def pinned_pool() -> Iterator[ThreadPoolExecutor]:
     """A pool with a worker on each usable core but the first, on which the caller stays meanwhile."""
@@ -167,7 +181,7 @@ def pinned_pool() -> Iterator[ThreadPoolExecutor]:
             os.sched_setaffinity(0, before)
 
 
-def bandwidths(elements: int = ELEMENTS, *, rounds: int = 9) -> list[dict[str, Any]]:
+def bandwidths(elements: int, *, rounds: int = 9) -> list[dict[str, Any]]:
     """Rows (kind, by, threads, ms, spread, GB/s): each kind of stream, by NumPy and LLVM, on 1 and all
     cores."""
     arrays = [aligned(elements) for _ in range(3)]
@@ -219,8 +233,9 @@ def best(rows: list[dict[str, Any]], kind: str) -> float:
 
 
 def main(quick: bool) -> None:
-    rows = bandwidths(1 << 20, rounds=3) if quick else bandwidths()
+    elements = beyond_caches(host())
+    rows = bandwidths(1 << 20, rounds=3) if quick else bandwidths(elements)
     shown: list[Row] = list(rows)
     print(table(shown))
     if not quick:
-        record("stream", shown, device=cpu_name(), note=f"float32, {ELEMENTS} elements an array.")
+        record("stream", shown, device=cpu_name(), note=f"float32, {elements} elements an array.")

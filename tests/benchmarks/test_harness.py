@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import cpu_programs
+from benchmarks.cpu_cases import cases
 from benchmarks.harness import Timing, compare, machine_facts, ratio, record, table, usable_cores
-from benchmarks.stream import BYTES, aligned, bandwidths, best, llvm_loop
+from benchmarks.stream import BYTES, aligned, bandwidths, best, beyond_caches, llvm_loop
+from lithify.machine import host
+from lithify.machine.memory import Cache, heap
 
 
 def test_runs_are_interleaved_and_the_order_turns() -> None:
@@ -108,6 +112,31 @@ def test_bandwidths_cover_every_stream() -> None:
     assert {row["kind"] for row in rows} == set(BYTES)
     assert all(row["GB/s"] > 0 for row in rows)
     assert best(rows, "copy") == 1e9 * max(row["GB/s"] for row in rows if row["kind"] == "copy")
+
+
+@pytest.mark.parametrize(
+    ("caches", "memory", "elements"),
+    [
+        ((1 << 20, 300 << 20), 24 << 30, 1 << 28),  # 1 GiB: 512 MiB is less than twice the cache
+        ((1 << 20, 32 << 20), 24 << 30, 1 << 24),  # twice the cache exactly
+        ((300 << 20,), 12 << 30, 1 << 27),  # a sixteenth of the memory is 768 MiB
+        ((2 << 20,), None, 1 << 20),
+    ],
+)
+def test_arrays_beyond_the_caches(caches: tuple[int, ...], memory: int | None, elements: int) -> None:
+    model = replace(
+        host(),
+        caches=tuple(Cache(level, bytes, 64) for level, bytes in enumerate(caches, 1)),
+        memories=(heap(memory, 64),),
+    )
+    assert beyond_caches(model) == elements
+
+
+def test_only_the_last_sizes_are_beyond_the_caches() -> None:
+    most = [group.elements for group in cases(False)]
+    assert most == sorted(most)
+    assert set(most) == {min(most), max(min(most), beyond_caches(host()))}
+    assert len({group.elements for group in cases(True)}) == 1
 
 
 def test_the_command_finds_the_benchmarks() -> None:
