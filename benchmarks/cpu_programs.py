@@ -130,11 +130,11 @@ def _of_group(group: Any, only: set[str] | None, streams: Callable[[int], Stream
 def _sizes() -> str:
     """What a reader must know of the sizes: which of them the last cache holds."""
     from benchmarks.cpu_cases import cases
+    from lithify.lowering.facts import last_cache
     from lithify.machine import host
 
-    cache = max((each.bytes for each in host().caches), default=0)
     first, *last = dict.fromkeys(group.elements for group in cases(False))
-    text = f"The last cache is of {cache >> 20} MiB, each array of the streams of {first >> 18} MiB"
+    text = f"The last cache is of {last_cache(host()) >> 20} MiB, each array of the streams of {first >> 18} MiB"
     return (
         text
         + "".join(f"; at the end, where names come again, of {n >> 18} MiB, like those of the programs" for n in last)

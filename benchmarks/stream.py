@@ -22,6 +22,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from benchmarks.harness import Row, compare, cpu_name, record, table, usable_cores
+from lithify.lowering.facts import last_cache
 from lithify.machine import DeviceModel, host
 
 # The share of the memory that one array may take: those of a benchmark that are there at the same time take half.
@@ -157,9 +158,8 @@ def beyond_caches(model: DeviceModel) -> int:
     """Elements of float32 arrays that are streamed from memory: the least power of two of which the last cache holds
     half at most, or, where memory is short, the greatest that it has room for.
     """
-    cache = max((each.bytes for each in model.caches), default=0)
     room = int((model.memory("heap").bytes or _MEMORY) * _ARRAY_SHARE)
-    needed, possible = -(-2 * cache // 4), room // 4
+    needed, possible = -(-2 * last_cache(model) // 4), room // 4
     return int(min(1 << (needed - 1).bit_length(), 1 << (possible.bit_length() - 1)))
 
 

@@ -35,12 +35,22 @@ def test_what_is_read_once_is_asked_for_far_ahead_() -> None:
     assert {p.ahead for p in found} == {prefetch._FAR}
 
 
-@pytest.mark.parametrize(("processor", "locality"), [("znver5", 0), ("sapphirerapids", 2), ("generic", 2)])
-def test_into_which_caches_depends_on_the_processor(
-    processor: str, locality: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("processor", "cache", "locality"),
+    [
+        ("znver5", 1 << 10, 0),
+        ("znver5", 1 << 20, 0),
+        ("sapphirerapids", 1 << 10, 2),
+        ("sapphirerapids", 1 << 20, 3),
+        ("generic", 1 << 10, 2),
+    ],
+)
+def test_into_which_caches_depends_on_the_processor_and_its_last_cache(
+    processor: str, cache: int, locality: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past the caches, a stream is 2.5 times slower than it could be on processors that are not made for it."""
     monkeypatch.setattr(engine, "host", lambda: ("", processor, "", ""))
+    monkeypatch.setattr(prefetch, "last_cache", lambda _: cache)
     assert {p.locality for p in prefetches(kernels("reduce (+) 0", random(1 << 16)))} == {locality}
 
 
@@ -147,6 +157,24 @@ def test_what_all_iterations_read_is_left_to_the_caches() -> None:
     again = "λ A x . map (λ a . reduce (+) 0 (map (λ y . y * a) x)) A"  # x in every iteration
     names = {p.buffer.name for p in prefetches(kernels(again, random(64), random(1 << 14)))}
     assert "x" not in names
+
+
+COLUMNS = "λ A x . map (λ col . reduce (+) 0 (map (*) (zip col x))) (transpose A)"
+
+
+@pytest.mark.parametrize("shape", [(512, 1024), (300, 4000), (4096, 512)])
+def test_down_columns_the_parts_of_some_rows_on_are_asked_for(shape: tuple[int, int]) -> None:
+    a, x = random(shape[0] * shape[1]).reshape(shape), random(shape[0])
+    program = kernels(COLUMNS, a, x)
+    asked = 0
+    for kernel in program.kernels:
+        for found in plan(kernel).values():
+            starts = sorted(p.index.offset - found[0].index.offset for p in found)
+            assert starts == list(range(starts[0], starts[0] + 16 * len(starts), 16))  # each line of a part once
+            assert {p.ahead for p in found} == {max(1, prefetch._BELOW // (64 * len(found))) * 4 * shape[1]}
+            asked += len(found)
+    assert asked
+    np.testing.assert_allclose(CpuTarget(threads=2).compile(program)(a, x), x.astype(np.float64) @ a, atol=1e-3)
 
 
 def test_small_arrays_and_short_loops_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,11 @@ def core_cache(model: DeviceModel) -> int:
     return next((c.bytes for c in model.caches if c.level == 2), 1 << 18)
 
 
+def last_cache(model: DeviceModel) -> int:
+    """Bytes of the largest cache; 0 where none is known."""
+    return max((c.bytes for c in model.caches), default=0)
+
+
 def fits_locally(model: DeviceModel, type_: Type, memory: Memory) -> bool:
     """Does a value of the type take at most half of the local memory, if that is where it goes?"""
     room = model.memory("local").bytes if memory.name == "local" else None

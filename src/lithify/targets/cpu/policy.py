@@ -32,8 +32,10 @@ LEAST_STREAMED_STORE = 32  # bytes; narrower stores do not fill lines fast enoug
 # Into which caches a long stream is asked for ahead of time (LLVM's locality: 0 past all, 2 from the second on, 3 all),
 # by how the processor's name in LLVM begins. On Zen 5 it is best to pass them. On Sapphire Rapids what passes the
 # second cache waits in the few buffers of the first: sums of long arrays ran 2.5 times slower so, while asking the
-# second cache gains 10 to 20 % over not asking where results are written or rows are short.
-STREAM_LOCALITY = {"znver": 0, "": 2}
+# second cache gains 10 to 20 % over not asking where results are written or rows are short. Of two numbers, the second
+# is for arrays that the last cache has room for: sums of 64 MiB ran 2 to 5 % faster there with lines in the first cache
+# at once; products of 1 GiB matrices with vectors ran 5 to 10 % slower.
+STREAM_LOCALITY = {"znver": (0, 0), "": (2, 3)}
 
 # Private arrays above this size are allocated per thread rather than on the stack.
 LARGEST_ON_STACK = 1 << 16
