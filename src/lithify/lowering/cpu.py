@@ -11,7 +11,7 @@ from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
-from lithify.lowering import rearrangement, row_blocks, stages
+from lithify.lowering import columns, rearrangement, row_blocks, stages
 from lithify.lowering.facts import (
     CHEAP_WORK,
     body_work,
@@ -105,7 +105,8 @@ class CpuStrategist(DeviceStrategist):
         if in_rows is not None:
             return in_rows
         if not nest and self.spreads(work(m)):
-            return Choice(path, self.spread(m))
+            down = columns.in_rows(m, self.model, self.loops) if self.blocks_rows and self._vectorises(m) else None
+            return Choice(path, self.spread(m) if down is None else down)
         if is_flat(m):
             return Choice(path, self._vectorised(m))
         straight = length_of(m) <= 8 and length_of(m) * body_work(m) <= self.unrolled_work * 8
