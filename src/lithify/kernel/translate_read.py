@@ -14,7 +14,7 @@ from lithify.lang.levels import INLINE
 from lithify.lang.operators import Typing
 from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, contains
+from lithify.lang.term import Term, contains, mentions
 from lithify.lang.types import Array, Index, Tuple, Type
 
 # ---- values --------------------------------------------------------------------------------------------------------
@@ -101,9 +101,13 @@ def _let(tr: Translator, t: Term, env: Environment) -> Readable:
 
 
 def let_value(tr: Translator, value: Term, env: Environment) -> Readable:
-    """What a let binds: scalars evaluated once, there; arrays must be views or in memory."""
+    """What a let binds: scalars evaluated once, there; arrays must be views or in memory.
+
+    (Whether what a view shows is computed for one reader, the array that it shows watches.)
+    """
     readable = tr.evaluated(value, env)
-    _check_let(tr, value, readable)
+    if has_work(value):
+        _check_let(tr, value, readable)
     return stored_once(tr, readable)
 
 
@@ -211,10 +215,15 @@ def _map(tr: Translator, t: Term, env: Environment) -> Readable:
                           "give it a level and write it to memory, or say map[inline]")  # fmt: skip
     xs = array(tr, t.args[1], env)
     assert isinstance(t.type, Array)
-    if inline or not (xs.work or has_work(body)):
-        return ArrayValue(t.type, lambda i: tr.evaluated(body, (xs.at(i), *env)))
+    reads_element = mentions(body, 0)
+
+    def element(i: Expr) -> Readable:
+        return tr.evaluated(body, (xs.at(i) if reads_element else (), *env))
+
+    if inline or not (has_work(body) or (xs.work and reads_element)):
+        return ArrayValue(t.type, element)
     work = _Work(tr, t)
-    return ArrayValue(t.type, lambda i: work.watched(tr.evaluated(body, (xs.at(i), *env)), (i,)), True)
+    return ArrayValue(t.type, lambda i: work.watched(element(i), (i,)), True)
 
 
 class _Work:

@@ -145,11 +145,11 @@ def _map(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
         return
     xs = tr.evaluated(t.args[1], env)
     assert isinstance(xs, ArrayValue)
-    several = uses(body) > 1
+    readers = uses(body)
 
     def run(i: Expr) -> None:
-        element = xs.at(i)
-        tr.write(body, acceptor.at(i), (shared(tr, element) if several else element, *env))
+        element = xs.at(i) if readers else ()
+        tr.write(body, acceptor.at(i), (shared(tr, element) if readers > 1 else element, *env))
 
     loop(tr, t.type.size, level, t["name"], t, run)
 

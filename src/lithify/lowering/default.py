@@ -10,6 +10,7 @@ from lithify.lang.levels import PAR
 from lithify.lang.term import Term
 from lithify.lowering.cpu import CpuStrategist
 from lithify.lowering.families import FAMILIES, recognise
+from lithify.lowering.generated import settle_generated
 from lithify.lowering.gpu import GpuStrategist
 from lithify.lowering.loops import Loops, name_loops
 from lithify.lowering.opencl_cpu import OpenClCpuStrategist
@@ -63,6 +64,7 @@ def lower(
     derivation.normalize(hoist_reduction)
     if not by_family:  # whose views of single rows are to stay views
         derivation.normalize(single_row)
+    settle_generated(derivation)
     strategist_for(model)(model, loops_of(name_loops(derivation.term))).settle(derivation)
     return Lowered(derivation.term, derivation)
 

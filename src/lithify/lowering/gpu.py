@@ -31,6 +31,7 @@ from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
     copy_loop,
     name_initial,
+    name_initial_scan,
     one_group,
     one_item,
     to_memory,
@@ -199,8 +200,8 @@ class GpuStrategist(DeviceStrategist):
     def reduction(self, need: Need, program: Term) -> Choice:
         r, path, nest = need.term, need.path, need.nest
         n = length_of(r.args[-1])
-        if not nest and r.kind == "reduce" and is_scalar(r.type) and has_loops(r.args[1]):
-            return Choice(path, name_initial)
+        if not nest and is_scalar(r.args[1].type) and has_loops(r.args[1]):
+            return Choice(path, name_initial if r.kind == "reduce" else name_initial_scan)
         if r.kind == "reduce" and is_scalar(r.type) and has_lanes(r):
             if not nest and n > ITEMS * LAST_SUMS * 4:
                 return Choice(path, self._partial_sums(r))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
+from lithify.arith import Expr
 from lithify.lang.levels import HEAP, INLINE, OUT, SEQ, Level, LevelKind, Memory
 from lithify.lang.reading import has_work, is_only_element
 from lithify.lang.scalars import Scalar
@@ -52,6 +53,8 @@ _Look = Callable[[Term, Path, Nest], Need | None]
 
 ACCEPTORS = frozenset({"split", "join", "transpose", "take", "drop", "zip", "concat", "unzip"})
 _LEAVES = frozenset({"param", "bound", "const"})
+# Whose elements are elements, or rows of elements, of what lies below.
+_SHOWING = ACCEPTORS | {"reindex", "slide", "proj", "tuple"}
 _REPEATING = frozenset({"slide", "replicate", "gather"})  # and what `_repeats` adds
 _LOOPS = frozenset({"reduce", "scan", "pipe", "iterate", "to", "instr", "scatter"})
 
@@ -83,28 +86,84 @@ def uses(body: Term, index: int = 0) -> int:
 
     The result is the largest number over the components of the variable; 2 stands for "more than once".
     """
-    counts: Counter[tuple[int, ...]] = Counter()
-    met: Counter[tuple[int, int, tuple[int, ...]]] = Counter()
+    return _most(_counted(body, index, within=False))
 
-    def count(t: Term, at: int, components: tuple[int, ...], weight: int) -> None:
+
+def reads_within(body: Term) -> int:
+    """How often the elements of the bound variable, an array or a tuple with arrays in it, are read: as `uses`, but the
+    users count of a view of it that has a name, of its rows where a loop goes through them, and of what views repeat.
+    """
+    return _most(_counted(body, 0, within=True))
+
+
+# A part of a variable's value: a component of a tuple, or the elements before or behind a place in an array.
+_Part = int | tuple[str, Expr]
+_Counts = Counter[tuple[_Part, ...]]
+
+
+def _most(counts: _Counts, component: tuple[_Part, ...] = ()) -> int:
+    """The largest number over the parts of a component of a variable."""
+    whole = sum(n for at, n in counts.items() if at == component[: len(at)])
+    below: dict[_Part, _Counts] = {}
+    for at, n in counts.items():
+        if len(at) > len(component) and at[: len(component)] == component:
+            below.setdefault(at[len(component)], Counter())[at[len(component) + 1 :]] += n
+    most = {part: _most(inner) for part, inner in below.items()}
+    components = max((n for part, n in most.items() if isinstance(part, int)), default=0)
+    cuts = {part[1] for part in most if isinstance(part, tuple)}  # what lies on either side of one is apart
+    return min(2, whole + components + sum(max(most.get(("take", k), 0), most.get(("drop", k), 0)) for k in cuts))
+
+
+def _counted(body: Term, index: int, *, within: bool) -> _Counts:
+    """How often each part of the bound variable is read, by what leads to it."""
+    counts: _Counts = Counter()
+    met: Counter[tuple[int, int, tuple[_Part, ...]]] = Counter()
+
+    def count(t: Term, at: int, parts: tuple[_Part, ...], weight: int) -> None:
         if at not in dangling(t):
             return
-        key = (t.id, at, components)
+        key = (t.id, at, parts)
         if met[key] >= 2:  # a third visit cannot make "more than once" of anything that the first two did not
             return
         met[key] += weight
         if t.kind == "bound":
-            counts[components] += weight
+            counts[parts] += weight
         elif t.kind == "proj":
-            count(t.args[0], at, (t["component"], *components), weight)
+            count(t.args[0], at, (t["component"], *parts), weight)
+        elif within and t.kind in ("take", "drop"):
+            count(t.args[0], at, ((t.kind, t["size"]),), weight)
         else:
-            for child in t.args:
+            weight = 2 if within and _repeats(t) else weight
+            for number, child in enumerate(t.args):
                 inner, depth = below_parameters(child)
-                count(inner, at + depth, (), 2 if depth and t.kind != "let" else weight)
+                if depth:
+                    count(inner, at + depth, (), weight if t.kind == "let" else 2)
+                elif within and at in dangling(child) and number == _source(t):
+                    through(t, child, at, weight)
+                else:
+                    count(child, at, (), weight)
+
+    def through(t: Term, source: Term, at: int, weight: int) -> None:
+        """What a loop goes through, or a let names, is read as often as the function reads its variable."""
+        function, _ = below_parameters(t.args[1] if t.kind == "let" else t.args[0])
+        inner = _counted(function, 0, within=True)
+        sources: list[tuple[Term, tuple[_Part, ...]]] = [(source, ())]
+        if source.kind == "zip":
+            sources = [(a, (k,)) for k, a in enumerate(source.args)]
+        for each, component in sources:
+            named = each.type.element if t.kind != "let" and isinstance(each.type, Array) else each.type
+            several = not is_scalar(named) and _most(inner, component) > 1
+            count(each, at, (), 2 if several else weight)
 
     count(body, index, (), 1)
-    whole = counts.pop((), 0)
-    return min(2, whole + max(counts.values(), default=0))
+    return counts
+
+
+def _source(t: Term) -> int | None:
+    """Which argument the function of a loop or a let is given, or the elements of which; None where there is none."""
+    if t.kind in ("map", "reduce", "scan"):
+        return len(t.args) - 1
+    return 0 if t.kind == "let" else None
 
 
 def subterm(program: Term, path: Path) -> Term:
@@ -164,6 +223,31 @@ def is_layout_map(t: Term) -> bool:
             return False
 
 
+def is_cut(program: Term, path: Path) -> bool:
+    """Do views that leave elements out stand around what is written there, and leave out some of its own?
+
+    `outer` counts the dimensions, at least, that loops around have put before its own.
+    """
+    outer = 0
+    for length in range(len(path) - 1, -1, -1):
+        t, number = subterm(program, path[:length]), path[length]
+        if t.kind in ("take", "drop") and outer == 0:
+            return True
+        if t.kind == "map" and number == 1:
+            inner = t.args[0].args[0]
+            if outer <= 1 and any(u.kind in ("take", "drop") for u in subterms(inner)):
+                return True
+        elif t.kind == "map":
+            outer += 1
+        elif t.kind in ("join", "transpose", "at"):
+            outer = max(0, outer - 1) if outer < 2 or t.kind != "transpose" else outer
+        elif t.kind == "split" and outer:
+            outer += 1
+        elif t.kind in ("reduce", "scan", "iterate", "pipe", "to", "generate"):
+            return False
+    return False
+
+
 def computed_elements(xs: Term) -> bool:
     """Are the elements of the array (or of a component of a zip) computed by an abstract map when they are read?"""
     if xs.kind == "map":
@@ -173,9 +257,17 @@ def computed_elements(xs: Term) -> bool:
         return has_work(xs.args[0])
     if xs.kind == "let":
         return computed_elements(xs.args[1].args[0])
-    if xs.kind in ("zip", "split", "join", "take", "drop", "transpose", "reindex", "concat", "slide"):
+    if xs.kind == "at":  # a row of what has loops has memory of its own before it is read
+        return is_lazy(xs.args[0]) and computed_elements(xs.args[0])
+    if xs.kind in _SHOWING:
         return any(computed_elements(a) for a in xs.args)
     return False
+
+
+def _shares(body: Term, xs: Term) -> bool:
+    """Does a function read elements of the array several times that are arrays, and computed when they are read?"""
+    element = xs.type.element if isinstance(xs.type, Array) else xs.type
+    return not is_scalar(element) and computed_elements(xs) and reads_within(body) > 1
 
 
 class Search:
@@ -183,10 +275,16 @@ class Search:
 
     def __init__(self) -> None:
         self._complete: set[tuple[int, str, bool]] = set()
+        self._program: Term | None = None
 
     def first(self, term: Term) -> Need | None:
         """The outermost, leftmost missing choice; None when the program can be translated."""
+        self._program = term
         return self._write(term, (), ())
+
+    def inside(self, generated: Term) -> Need | None:
+        """What the function of a generated array lacks to be computed by the array's reader."""
+        return self._read(generated.args[0].args[0], (0, 0), (INLINE,), shared=False)
 
     def _write(self, t: Term, path: Path, nest: Nest) -> Need | None:
         return self._once(t, path, nest, "write", self._written)
@@ -227,6 +325,8 @@ class Search:
             return self._elements(t, path, nest) or self._write(body, (*path, 0, 0), (*nest, t["level"]))
         if kind == "reduce" and t["level"] is not None and t["memory"] != OUT:
             return Need(Lack.COMPONENTS if isinstance(t.type, Tuple) else Lack.COPY, path, t, nest)
+        if kind == "scan" and t["level"] is None and self._is_cut(t, path):
+            return Need(Lack.COPY, path, t, nest)
         if kind in ("reduce", "scan"):
             return self._reduction(t, path, nest)
         if kind == "to":
@@ -254,6 +354,11 @@ class Search:
             return Need(Lack.COMPONENTS, path, t, nest)
         return self._read(t, path, nest, shared=False) or Need(Lack.COPY, path, t, nest)
 
+    def _is_cut(self, t: Term, path: Path) -> bool:
+        """Would a scan make each row from the one before in a result that does not keep all of it?"""
+        rows = isinstance(t.type, Array) and not is_scalar(t.type.element)
+        return rows and self._program is not None and is_cut(self._program, path)
+
     def _parts(self, t: Term, path: Path, nest: Nest) -> Need | None:
         found = (self._write(child, (*path, i), nest) for i, child in enumerate(t.args))
         return next((need for need in found if need is not None), None)
@@ -262,8 +367,7 @@ class Search:
         """The array that a map or reduction runs over, in view of how often its function uses an element."""
         function, xs, last = t.args[0], t.args[-1], len(t.args) - 1
         body = function.args[0] if t.kind == "map" else function.args[0].args[0]
-        element = xs.type.element if isinstance(xs.type, Array) else xs.type
-        if not is_scalar(element) and uses(body) > 1 and computed_elements(xs):
+        if _shares(body, xs):
             return Need(Lack.SHARING, path, t, nest)
         return self._read(xs, (*path, last), nest, shared=False)
 
@@ -272,8 +376,10 @@ class Search:
             return Need(Lack.REDUCTION, path, t, nest)
         function, initial, _ = t.args
         stands_there = t["memory"] == OUT and initial.kind in ("bound", "proj")  # an outer accumulator, or refused
-        if is_scalar(initial.type) or stands_there or (t.kind == "scan" and t["memory"] == OUT):
+        if stands_there or (t.kind == "scan" and t["memory"] == OUT):
             need = self._read(initial, (*path, 1), nest, shared=False)
+        elif is_scalar(initial.type):
+            need = self._write(initial, (*path, 1), nest)
         else:
             nest = nest if t["memory"] in (None, OUT, HEAP) else (*nest, t["memory"])
             need = self._write(initial, (*path, 1), nest)
@@ -283,10 +389,9 @@ class Search:
 
     def _pipe(self, t: Term, path: Path, nest: Nest) -> Need | None:
         function, load, initial, xs = t.args
-        start = self._write if not is_scalar(initial.type) else partial(self._read, shared=False)
         inside = (*nest, SEQ)
         return (
-            start(initial, (*path, 2), nest)
+            self._write(initial, (*path, 2), nest)
             or self._read(xs, (*path, 3), nest, shared=False)
             or self._write(load.args[0], (*path, 1, 0), inside)
             or self._write(function.args[0].args[0], (*path, 0, 0, 0), inside)
@@ -303,7 +408,7 @@ class Search:
         elif is_scalar(value.type):
             if not nest:
                 return Need(Lack.BINDING, path, t, nest)
-            need = self._write(value, (*path, 0), nest)
+            need = self._read(value, (*path, 0), nest, shared=False)
         elif value.kind in _LEAVES or (is_lazy(value) and not has_work(value)):
             need = self._read(value, (*path, 0), nest, shared=True)
         else:
@@ -318,6 +423,8 @@ class Search:
             recomputed = shared and has_work(t.args[0])
             if not inline and (level is not None or not is_lazy(t.args[0]) or recomputed):
                 return Need(Lack.MEMORY, path, t, nest)
+            if not inline and _shares(t.args[0].args[0], t.args[1]):
+                return Need(Lack.SHARING, path, t, nest)
             xs = self._read(t.args[1], (*path, 1), nest, shared=shared)
             return xs or self._read(t.args[0].args[0], (*path, 0, 0), (*nest, INLINE), shared=shared)
         if kind == "scan" or kind == "scatter" or (kind == "generate" and shared and has_work(t.args[0])):

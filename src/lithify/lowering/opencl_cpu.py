@@ -14,7 +14,7 @@ from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy
 from lithify.rules.algorithmic import split_join
-from lithify.rules.lowering import name_initial, one_group
+from lithify.rules.lowering import name_initial, name_initial_scan, one_group
 
 GROUP = Level("group", 0)
 
@@ -39,10 +39,10 @@ class OpenClCpuStrategist(CpuStrategist):
     def reduction(self, need: Need, program: Term) -> Choice:
         """Outside of all groups: one sum a group, or everything by a single group."""
         r = need.term
+        if not need.nest and is_scalar(r.args[1].type) and has_loops(r.args[1]):
+            return Choice(need.path, name_initial if r.kind == "reduce" else name_initial_scan)
         if need.nest or r.kind != "reduce":
             return super().reduction(need, program)
-        if is_scalar(r.type) and has_loops(r.args[1]):
-            return Choice(need.path, name_initial)
         long = length_of(r.args[2]) >= 4 * self.model.cores * PIECES * self._lanes(r)
         if is_scalar(r.type) and has_lanes(r) and long:
             return Choice(need.path, self._partial_sums(r))

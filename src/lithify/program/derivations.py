@@ -68,6 +68,7 @@ def known_rules() -> dict[str, Rule]:
     found = dict(rules.all_rules())
     for module in pkgutil.iter_modules(rules.__path__, "lithify.rules."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, Rule):
-                found.setdefault(value.name, value)
+            for each in value.values() if isinstance(value, dict) else (value,):  # by itself, or in a table of rules
+                if isinstance(each, Rule):
+                    found.setdefault(each.name, each)
     return found

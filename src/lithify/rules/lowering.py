@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 from lithify.arith import Expr, proves_divisible
-from lithify.lang.build import join, let, map_, proj, reduce_, split, to, tuple_
+from lithify.lang.build import generate, join, let, map_, proj, reduce_, split, to, tuple_
 from lithify.lang.levels import HEAP, PRIVATE, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.patterns import PATTERNS
 from lithify.lang.scalars import Scalar
-from lithify.lang.term import Term, apply, below_parameters
+from lithify.lang.term import Term, apply, below_parameters, dangling, shift
 from lithify.lang.types import Array, Tuple, Type
-from lithify.rewrite.rule import Example, code_rule, rule
+from lithify.rewrite.rule import Example, Refused, code_rule, rule
 from lithify.rewrite.strategy import Context
 from lithify.rules.holes import find, plug
 
@@ -269,6 +269,13 @@ name_initial = rule(
     law="The initial value is computed first, and has a name.",
 )
 
+name_initial_scan = rule(
+    "name-initial-scan",
+    "scan@k f z xs -> let s = z in scan@k f s xs",
+    examples=[Example("λ (xs : 8.f32) (z : f32). scan (+) (sqrt z) xs")],
+    law="name-initial for a scan.",
+)
+
 take_slide = rule(
     "take-slide",
     "take m (slide n s xs) -> slide n s (take (s * (m - 1) + n) xs)",
@@ -339,3 +346,42 @@ def hoist_reduction(term: Term, context: Context) -> Term | None:
     if found is None:
         return None
     return let(found, lambda s: term.with_args((plug(term.args[0], found, s), *term.args[1:])))
+
+
+@code_rule(
+    "hoist-array",
+    "C[e] -> let p = e in C[p]",
+    kinds=" ".join(PATTERNS),
+    parameters="place",
+    when=["e is what stands at `place`", "e mentions no variable bound on the way to it"],
+    examples=[Example("λ (xs : 8.f32). generate 4 (λi. (scan (+) 0 xs)[2 * i])", ((0, 0, 0),))],
+    law="An array that the loops around it do not change has a name in front of them, so that it is computed once.",
+)
+def hoist_array(term: Term, context: Context, place: tuple[int, ...]) -> Term | None:
+    """A context hole cannot be said in the notation; `place` is the path to it."""
+    del context
+    part, binders = term, 0
+    for index in place:
+        if index >= len(part.args):
+            return None
+        binders += part.kind == "lambda"
+        part = part.args[index]
+    if any(i < binders for i in dangling(part)):
+        raise Refused("the array depends on a variable that is bound around it")
+    found = shift(part, -binders)
+    return let(found, lambda p: plug(term, found, p))
+
+
+@code_rule(
+    "generate-loop",
+    "generate n g -> map@name (λi. g i) (generate n (λi. i))",
+    kinds="generate",
+    parameters="name",
+    examples=[Example("generate 8 (λi. f32 i)", ("rows",))],
+    law="A generated array is what a loop over the indices makes: it has a level and a memory as any loop.",
+)
+def generate_loop(term: Term, context: Context, name: str) -> Term | None:
+    """The notation takes the names of loops over from others, and here there is none."""
+    del context
+    assert isinstance(term.type, Array)
+    return map_(term.args[0], generate(term.type.size, lambda i: i), name=name)
