@@ -33,6 +33,13 @@ def test_values_are_compared_on_request() -> None:
     assert replay(text, specialisation.elaborated.term, check=True).steps
 
 
+def test_rules_of_tables_are_known() -> None:
+    specialisation = lf.library("layout")["inclusiveScan"].specialise("1000.f64")
+    derivation = specialisation.lowered.derivation
+    assert any(name.startswith("scan-steps-") for name in derivation.names())
+    assert replay(save(derivation), specialisation.elaborated.term).term is specialisation.lowered.term
+
+
 def test_another_program_is_refused(saved: tuple[Any, str]) -> None:
     other = lf.library("blas")["sum"].term("1000.f32")
     with pytest.raises(RewriteFailed, match="another program"):

@@ -98,6 +98,115 @@ PROGRAMS = {
     # windows of an array that is one element too short for any
     "no windows": ("p (xs : n.f32) = map (reduce (+) 0) (slide 3 1 (pad 1 1 0 xs))", ["0.f32"]),
     "no windows, one too few": ("p (xs : n.i32) = map (λ w . w[0] - w[4]) (slide 5 2 xs)", ["3.i32"]),
+    # what the function of a generated array computes that does not depend on the index is stored once, before
+    "a generated reader of mirrored sums": (
+        "p (xs : n.f32) = map (* 2) (generate 100 (λ i . (pad 32 67 mirror (map sum (slide 2 1 xs)))[130 - i]))",
+        ["100.f32"],
+    ),
+    "a generated reader of a scan": (
+        "p (xs : n.f32) = sum (generate 33 (λ i . (scan (+) 0 xs)[i * 2] * f32 i))",
+        ["100.f32"],
+    ),
+    "a scan that depends on the outer index only": (
+        "p (xs : n.f32) = generate 5 (λ i . generate 40 (λ j . (scan (+) (f32 i) xs)[j]))",
+        ["40.f32"],
+    ),
+    # what depends on it makes the generated array a loop
+    "generated sums under a vector loop": (
+        "p (xs : n.f32) = map (* 2) (generate 100 (λ i . sum (map (* f32 i) xs)))",
+        ["33.f32"],
+    ),
+    "generated elements of what depends on the index": (
+        "p (xs : n.f32) = map (* 2) (generate 100 (λ i . (pad 32 67 mirror (map (+ f32 i) xs))[130 - i]))",
+        ["100.f32"],
+    ),
+    "generated rows that are copied in vectors and a rest": (
+        "p (xs : n.f32) = generate 10 (λ i . map (* 2) (scan (+) 0 xs))",
+        ["100.f32"],
+    ),
+    "generated pairs, of which the rows are copied": (
+        "p (xs : n.f64) = (unzip (map (λ v . (generate 33 (λ i . xs[34 - i]), map (+ v) (take 33 xs))) (take 4 xs))).1",
+        ["40.f64"],
+    ),
+    # a name for a view of what is computed on the way
+    "a view with a name": (
+        "p (a : n.m.f32) = map (λ r . let v = reverse r in v) (transpose (map (map (* 2)) a))",
+        ["7.33.f32"],
+    ),
+    "a view with a name, read twice": (
+        "p (a : n.m.f32) = map (λ r . let v = reverse r in map (+) (zip v (reverse v))) (transpose (map (map (* 2)) a))",
+        ["7.33.f32"],
+    ),
+    "a view with a name and one of it": (
+        "p (a : n.m.f32) = map (λ r . let v = reverse r in let w = take 3 v in v[0] + w[1] + sum v)"
+        " (transpose (map (map (* 2)) a))",
+        ["7.33.f32"],
+    ),
+    "a view with a name in a reduction": (
+        "p (a : n.m.f32) = reduce (λ s r . let v = reverse r in map (+) (zip v s)) (replicate 7 (0 : f32))"
+        " (transpose (map (map (* 2)) a))",
+        ["7.33.f32"],
+    ),
+    "a view with a name in a scan": (
+        "p (a : n.m.f32) = scan (λ s r . let v = reverse r in map (+) (zip v s)) (replicate 7 (0 : f32))"
+        " (transpose (map (map (* 2)) a))",
+        ["7.33.f32"],
+    ),
+    # rows that are computed on the way and read twice through loops and views
+    "windows of a computed column": (
+        "p (a : n.m.f32) = map (λ r . map sum (slide 3 1 r)) (transpose (map (map (* 2)) a))",
+        ["7.33.f32"],
+    ),
+    "rows of a component, each read twice": (
+        "p (a : 2.(f32, n.m.i32)) ="
+        " (unzip (iterate 2 (map (λ (x, y) . (x, map (λ r . map (+) (zip r r)) y))) a)).1",
+        ["2.(f32, 16.8.i32)"],
+    ),
+    "rows that the elements do not change": (
+        "p (xs : n.f32) (a : k.m.f32) (ps : l.f32) ="
+        " map (λ x . pad 3 0 x[0] ps) (map (λ x . a) (map (λ x . max x xs[0]) xs))[3]",
+        ["4.f32", "10.2.f32", "14.f32"],
+    ),
+    # a scan of rows makes each from the one before, so all of them have to be kept
+    "a part of a scan of rows": (
+        "p (a : n.m.f32) (z : m.f32) = take 5 (scan (λ s r . map (+) (zip s r)) z a)",
+        ["9.33.f32", "33.f32"],
+    ),
+    "a part of the rows of a scan, joined": (
+        "p (a : n.m.f32) (z : m.f32) = drop 2 (join (scan (λ s r . map (+) (zip s r)) z a))",
+        ["9.5.f32", "5.f32"],
+    ),
+    "a part of each row of a scan": (
+        "p (a : n.m.f32) (z : m.f32) = map (take 3) (scan (λ s r . map (+) (zip s r)) z a)",
+        ["9.5.f32", "5.f32"],
+    ),
+    "parts of scans of rows in a loop": (
+        "p (a : n.k.m.f32) (z : m.f32) = map (λ b . drop 1 (transpose (scan (λ s r . map (+) (zip s r)) z b))) a",
+        ["3.9.5.f32", "5.f32"],
+    ),
+    # the element of an array of one that is computed, wherever it stands
+    "the only element as a start": (
+        "p (xs : n.f32) = reduce (+) (scan (+) 1 (take 1 xs))[0] xs",
+        ["17.f32"],
+    ),
+    "the only element under a let": (
+        "p (xs : n.f32) (ys : 1.f32) = scan (λ (a, b) x . (a + x, b)) (0, (let v = xs in map (* 2) ys)[0]) xs",
+        ["17.f32", "1.f32"],
+    ),
+    "the only element with a name": (
+        "p (a : n.m.f32) = map (λ r . let x = (scan (+) 0 (take 1 r))[0] in map (* x) r) a",
+        ["7.33.f32"],
+    ),
+    "the only element in a pair in a pair": ("p (xs : n.f32) = ((reduce max 0 xs, xs[1]), sum xs)", ["3.f32"]),
+    "the only element beside what it reads": (
+        "p (xs : n.f32) = reduce (λ (a, b) x . ((scan (λ s y . s + y + b) x (take 1 xs))[0], a)) (xs[0], xs[1]) xs",
+        ["7.f32"],
+    ),
+    "a scan from a sum": ("p (xs : n.i32) = zip (map (* 2) xs) (scan (+) (reduce (+) 0 xs) xs)", ["3.i32"]),
+    "histograms in lanes, of what is scanned": (
+        "p (xs : n.f64) (ids : m.idx[17]) (ys : m.f64) = map (λ x . sum (scatter[add] ids (scan (+) x ys))) xs",
+        ["33.f64", "1.idx[17]", "1.f64"],
+    ),
     "no windows in rows": (
         "p (a : n.m.f32) = map (map (reduce (+) 0)) (map (λ r . slide 3 1 (pad 1 1 2 r)) a)",
         ["4.0.f32"],

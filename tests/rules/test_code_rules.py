@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lithify.lang.build import join, let, map_, proj, reduce_, scan, take, to, transpose, tuple_, zip_
+from lithify.lang.build import at, generate, join, let, map_, proj, reduce_, scan, take, to, transpose, tuple_, zip_
 from lithify.lang.levels import HEAP, LOCAL, PRIVATE, SEQ
 from lithify.lang.term import Term, apply
 from lithify.lang.types import Array, Tuple, Type, shape_of
@@ -136,6 +136,19 @@ def _hoist_reduction(t: Terms) -> Term:
     return make(lambda a, x: apply(combine, a, x, total), t.constant(t.scalar), xs)
 
 
+def _generated(t: Terms) -> Term:
+    value = t.value_type()
+    return generate(t.size(), lambda i: t.term(value, (i, i)))
+
+
+def _hoist_array(t: Terms) -> Term:
+    """Rows beside something that depends on the index: an array that does not, as often as not read there, too."""
+    array = t.term(t.type(1))
+    scope = [array] if t.rng.random() < 0.5 else []
+    value = t.value_type()
+    return generate(t.size(), lambda i: tuple_(array, t.term(value, (i, *scope))))
+
+
 def _double_buffer(t: Terms) -> Term:
     pair = Tuple(*[t.value_type() for _ in range(t.rng.choice((2, 3)))])
     f = t.function([pair, t.atom], pair)
@@ -200,6 +213,8 @@ MAKERS: dict[str, tuple[Callable[[Terms], Term], tuple[object, ...]]] = {
     "by-components": (_by_components, ()),
     "double-buffer-components": (_double_buffer, (PRIVATE,)),
     "hoist-reduction": (_hoist_reduction, ()),
+    "hoist-array": (_hoist_array, ((0, 0, 0),)),
+    "generate-loop": (_generated, ("m",)),
     "copy-joined": (_copied, (2, SEQ, 2)),
     "copy-merged": (_copied, (1,)),
 }
@@ -236,6 +251,15 @@ def test_what_depends_on_the_loop_is_not_hoisted() -> None:
     loop = map_(lambda x: to(LOCAL, map_(lambda e: e, x, SEQ)), xs)
     reason = all_rules()["hoist"].explain(loop)
     assert reason == "every `to[..]` inside depends on a variable bound in the loop"
+
+
+def test_an_array_that_depends_on_the_index_is_not_hoisted() -> None:
+    t = Terms(random.Random(0), atoms=False)
+    xs = t.input(Array(4, Array(3, t.scalar)))
+    rows = generate(4, lambda i: map_(lambda x: t.combine(x, x), at(xs, i)))
+    hoisted = all_rules()["hoist-array"]
+    assert hoisted((0, 0)).explain(rows) == "the array depends on a variable that is bound around it"
+    assert hoisted((0, 7)).explain(rows) == "the term does not have its form"
 
 
 def test_fission_refuses_an_element_that_is_read_twice_in_different_ways() -> None:

@@ -12,8 +12,8 @@ from lithify.kernel.places import Acceptor, ArrayValue, Environment, Place, Read
 from lithify.kernel.translate_read import let_value, shared
 from lithify.kernel.translate_views import check_swizzle, swizzled
 from lithify.kernel.walk import reads_buffer
-from lithify.lang.levels import INLINE
-from lithify.lang.reading import is_only_element
+from lithify.lang.levels import INLINE, PRIVATE
+from lithify.lang.reading import is_only_element, is_written
 from lithify.lang.term import Term, mentions
 from lithify.lang.types import Array, Tuple, Type, shape_of
 
@@ -94,9 +94,18 @@ def _value(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> Non
 
 @writes("tuple")
 def _tuple(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
-    if not any(contains_array(a.type) or is_only_element(a) for a in t.args):
+    if not any(contains_array(a.type) or is_written(a) for a in t.args):
         write_scalars(tr, t, acceptor, tr.evaluated(t, env))
         return
+    if tr.accumulators and not contains_array(t.type):  # a component may read what another overwrites
+        apart = tr.allocate(t.type, PRIVATE, t)
+        _write_components(tr, t, apart, env)
+        write_scalars(tr, t, acceptor, apart.read())
+        return
+    _write_components(tr, t, acceptor, env)
+
+
+def _write_components(tr: Translator, t: Term, acceptor: Acceptor, env: Environment) -> None:
     for k, item in enumerate(t.args):
         tr.write(item, acceptor.component(k), env)
 

@@ -22,6 +22,13 @@ def is_only_element(t: Term) -> bool:
     return t.args[0].type.size.constant == 1 and not is_view(t.args[0])
 
 
+def is_written(t: Term) -> bool:
+    """Is an array written on the way to the value: for an only element, wherever it stands in a tuple or under lets?"""
+    if t.kind == "tuple":
+        return any(map(is_written, t.args))
+    return is_written(t.args[1].args[0]) if t.kind == "let" else is_only_element(t)
+
+
 def has_work(t: Term) -> bool:
     """Does reading an element compute anything? (Maps marked inline declare that it may be computed again.)"""
     seen: set[int] = set()
