@@ -134,7 +134,8 @@ PROGRAMS = {
         ["7.33.f32"],
     ),
     "a view with a name, read twice": (
-        "p (a : n.m.f32) = map (λ r . let v = reverse r in map (+) (zip v (reverse v))) (transpose (map (map (* 2)) a))",
+        "p (a : n.m.f32) = map (λ r . let v = reverse r in map (+) (zip v (reverse v)))"
+        " (transpose (map (map (* 2)) a))",
         ["7.33.f32"],
     ),
     "a view with a name and one of it": (
@@ -158,14 +159,26 @@ PROGRAMS = {
         ["7.33.f32"],
     ),
     "rows of a component, each read twice": (
-        "p (a : 2.(f32, n.m.i32)) ="
-        " (unzip (iterate 2 (map (λ (x, y) . (x, map (λ r . map (+) (zip r r)) y))) a)).1",
+        "p (a : 2.(f32, n.m.i32)) = (unzip (iterate 2 (map (λ (x, y) . (x, map (λ r . map (+) (zip r r)) y))) a)).1",
         ["2.(f32, 16.8.i32)"],
     ),
     "rows that the elements do not change": (
         "p (xs : n.f32) (a : k.m.f32) (ps : l.f32) ="
         " map (λ x . pad 3 0 x[0] ps) (map (λ x . a) (map (λ x . max x xs[0]) xs))[3]",
         ["4.f32", "10.2.f32", "14.f32"],
+    ),
+    "computed rows around others": (
+        "p (a : n.m.f32) (b : l.n.m.f32) = pad 2 3 (map (map (* 2)) a) b",
+        ["5.17.f32", "3.5.17.f32"],
+    ),
+    # an array that no iteration changes is computed once, whatever the loops are
+    "a scan that no iteration changes": (
+        "p (xs : n.f32) (a : m.n.f32) = map (map (λ x . x * (scan (+) 0 xs)[3])) a",
+        ["300.f32", "7.300.f32"],
+    ),
+    "a scan that a reduction does not change": (
+        "p (xs : n.i32) = reduce (λ a x . max a x + (scan (+) 0 xs)[3]) 0 xs",
+        ["300.i32"],
     ),
     # a scan of rows makes each from the one before, so all of them have to be kept
     "a part of a scan of rows": (

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from itertools import count
 
 from lithify.lang.reading import has_work
-from lithify.lang.term import Term, dangling, subterms
+from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import element_of
-from lithify.lowering.needs import Lack, Path, Search, is_scalar, subterm
+from lithify.lowering.needs import Lack, Path, Search, front_of, is_scalar
 from lithify.rewrite import Derivation, Strategy, at
 from lithify.rules.lowering import generate_loop, hoist_array
 
@@ -37,7 +37,7 @@ def _next(program: Term, search: Search) -> tuple[Path, Strategy] | None:
         need = search.inside(t)
         if need is not None and need.lack is Lack.MEMORY:
             place = (*path, *need.path)
-            front = _binder(program, place)
+            front = front_of(program, place)
             if len(front) <= len(path):
                 return front, hoist_array(place[len(front) :])
         if need is None and (is_scalar(element_of(t)) or not has_work(t.args[0])):
@@ -61,16 +61,3 @@ def _generated(program: Term) -> Iterator[tuple[Path, Term]]:
                 yield path, t
             inner += [((*path, k), a) for k, a in enumerate(t.args)]
         level = inner
-
-
-def _binder(program: Term, path: Path) -> Path:
-    """The outermost place on the path where all variables are bound that the term at its end mentions."""
-    depth = min(dangling(subterm(program, path)), default=-1)
-    for length in range(len(path), 0, -1):
-        if depth < 0:
-            break
-        if subterm(program, path[: length - 1]).kind == "lambda":
-            if depth == 0:
-                return path[:length]
-            depth -= 1
-    return ()

@@ -133,7 +133,6 @@ def _counted(body: Term, index: int, *, within: bool) -> _Counts:
         elif within and t.kind in ("take", "drop"):
             count(t.args[0], at, ((t.kind, t["size"]),), weight)
         else:
-            weight = 2 if within and _repeats(t) else weight
             for number, child in enumerate(t.args):
                 inner, depth = below_parameters(child)
                 if depth:
@@ -141,7 +140,7 @@ def _counted(body: Term, index: int, *, within: bool) -> _Counts:
                 elif within and at in dangling(child) and number == _source(t):
                     through(t, child, at, weight)
                 else:
-                    count(child, at, (), weight)
+                    count(child, at, (), 2 if within and _repeats(t, number) else weight)
 
     def through(t: Term, source: Term, at: int, weight: int) -> None:
         """What a loop goes through, or a let names, is read as often as the function reads its variable."""
@@ -173,6 +172,25 @@ def subterm(program: Term, path: Path) -> Term:
     return program
 
 
+def front_of(program: Term, path: Path) -> Path:
+    """The outermost place on the path where all variables are bound that the term at its end mentions."""
+    depth = min(dangling(subterm(program, path)), default=-1)
+    for length in range(len(path), 0, -1):
+        if depth < 0:
+            break
+        if subterm(program, path[: length - 1]).kind == "lambda":
+            if depth == 0:
+                return path[:length]
+            depth -= 1
+    return ()
+
+
+def is_repeated(program: Term, path: Path, front: Path) -> bool:
+    """Is what stands on the path below `front` in the function of a loop between the two?"""
+    functions = (k for k in range(len(front) + 1, len(path)) if subterm(program, path[:k]).kind == "lambda")
+    return any(subterm(program, path[: k - 1]).kind != "let" for k in functions)
+
+
 def updates(program: Term, path: Path) -> bool:
     """Is what stands there scattered by an operator that updates each element atomically? (Lanes cannot do that.)"""
     for depth, index in enumerate(path):
@@ -187,10 +205,10 @@ def is_permuted(t: Term) -> bool:
     return t.kind == "reindex" and t["function"].inverse is not None
 
 
-def _repeats(t: Term) -> bool:
-    """Does a view show elements of what lies below it several times?"""
+def _repeats(t: Term, number: int = 0) -> bool:
+    """Does a view show elements of what lies below it, its argument of that number, several times?"""
     if t.kind == "pad":
-        return bool(t["mode"] != "fill")
+        return number == 1 or bool(t["mode"] != "fill")
     return t.kind in _REPEATING or (t.kind == "reindex" and not is_permuted(t))
 
 
@@ -442,6 +460,8 @@ class Search:
         if kind == "generate":
             return self._read(t.args[0].args[0], (*path, 0, 0), (*nest, INLINE), shared=shared)
         of_rows = kind == "array" and len(t.args) > 1 and not is_scalar(t.args[0].type)
-        repeats = shared or of_rows or _repeats(t)
-        found = (self._read(child, (*path, i), nest, shared=repeats) for i, child in enumerate(t.args))
+        repeats = shared or of_rows
+        found = (
+            self._read(child, (*path, i), nest, shared=repeats or _repeats(t, i)) for i, child in enumerate(t.args)
+        )
         return next((need for need in found if need is not None), None)

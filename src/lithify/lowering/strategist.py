@@ -24,7 +24,18 @@ from lithify.lowering.facts import (
     fits_locally,
 )
 from lithify.lowering.loops import Loops
-from lithify.lowering.needs import Need, Nest, Path, Search, has_loops, is_lazy, is_scalar, uses
+from lithify.lowering.needs import (
+    Need,
+    Nest,
+    Path,
+    Search,
+    front_of,
+    has_loops,
+    is_lazy,
+    is_repeated,
+    is_scalar,
+    uses,
+)
 from lithify.lowering.work import is_constant, length_of, work
 from lithify.machine import DeviceModel
 from lithify.rewrite import Derivation, Strategy, at
@@ -36,6 +47,7 @@ from lithify.rules.lowering import (
     double_buffer_components,
     fuse_named,
     fuse_stored,
+    hoist_array,
     reduce_fuse_named,
     to_memory,
 )
@@ -44,6 +56,8 @@ from lithify.rules.parallel import map_level, reduce_level, scan_level
 
 # More steps than any program of sensible size needs: a strategist that goes on for ever is a defect of ours.
 _STEP_LIMIT = 5_000
+# From so many operations on an array that no iteration changes is computed before the loop, not in each.
+HOISTED_WORK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +143,10 @@ class Strategist(ABC):
         return Choice(path, chosen)
 
     def memory(self, need: Need, program: Term) -> Choice:
-        """For a computed array that is read and has no memory."""
+        """For a computed array that is read and has no memory. (It stands in front of loops that do not change it.)"""
+        front = front_of(program, need.path)
+        if is_repeated(program, need.path, front) and work(need.term) >= HOISTED_WORK:
+            return Choice(front, hoist_array(need.path[len(front) :]))
         return Choice(need.path, to_memory(self.memory_for(need.term.type, need.nest)))
 
     def binding(self, need: Need, program: Term) -> Choice:
