@@ -180,6 +180,11 @@ PROGRAMS = {
         "p (xs : n.i32) = reduce (λ a x . max a x + (scan (+) 0 xs)[3]) 0 xs",
         ["300.i32"],
     ),
+    "a name for a pair, outside of all loops": (
+        "p (x : (f32, f32)) (ys : n.f32) (zs : m.f32) ="
+        " let v = (x.0, reverse ys) in map (λ z . reduce min v.0 v.1 + z) (replicate 33 zs[0])",
+        ["(f32, f32)", "6.f32", "9.f32"],
+    ),
     # a scan of rows makes each from the one before, so all of them have to be kept
     "a part of a scan of rows": (
         "p (a : n.m.f32) (z : m.f32) = take 5 (scan (λ s r . map (+) (zip s r)) z a)",
@@ -247,3 +252,35 @@ def test_as_the_definition_says(name: str, device: str, request: pytest.FixtureR
     for found, leaf in zip(flatten([program.on(device)(*arguments)]), wanted, strict=True):
         assert np.shape(found) == leaf.shape
         assert leaf.size == 0 or relative_difference(np.asarray(found), leaf) <= allowed
+
+
+# compiled for any size: accumulators of unknown length are updated in place, in whole vectors and a rest
+FOR_ANY_SIZE = {
+    "sums of rows": ("p (z : m.f32) (xs : n.f32) = reduce (λ s x . map (+ x) s) z xs", ["37.f32", "11.f32"]),
+    "sums of rows, read": (
+        "p (z : m.f32) (xs : n.f32) = let c = reduce (λ s x . map (+ x) s) z xs in map (+ sum c) xs",
+        ["37.f32", "11.f32"],
+    ),
+    "pairs of sums, of short rows": (
+        "p (z : m.(f32, f32)) (xs : n.f32) = reduce (λ s x . map (λ (a, b) . (a + x, max b x)) s) z xs",
+        ["3.(f32, f32)", "11.f32"],
+    ),
+    "sums in a generated array": (
+        "p (z : m.f64) (xs : n.f64) = generate 3 (λ i . sum (reduce (λ s x . map (λ v . v + x * f64 i) s) z xs))",
+        ["40.f64", "5.f64"],
+    ),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
+@pytest.mark.parametrize("name", FOR_ANY_SIZE)
+def test_for_any_size(name: str, device: str, request: pytest.FixtureRequest) -> None:
+    if device == "opencl":
+        request.getfixturevalue("opencl_device")
+    text, types = FOR_ANY_SIZE[name]
+    program = lf.parse(text)["p"]
+    random = np.random.default_rng(3)
+    arguments = [sample(read_type(t), random) for t in types]
+    wanted = expected(program, arguments)
+    for found, leaf in zip(flatten([program.for_any_size().on(device)(*arguments)]), wanted, strict=True):
+        assert relative_difference(np.asarray(found), leaf) <= tolerance_of(SCALARS["f32"])

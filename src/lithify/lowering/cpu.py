@@ -6,6 +6,7 @@ vectors; reductions get independent accumulators, one a lane of a few vectors. L
 
 from __future__ import annotations
 
+from lithify.arith import proves_divisible
 from lithify.lang.levels import HEAP, LOCAL, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
@@ -24,9 +25,9 @@ from lithify.lowering.facts import (
     lanes_of,
     scalar_bits,
 )
-from lithify.lowering.needs import Need, Nest, Path, is_scalar, updates
+from lithify.lowering.needs import Need, Nest, Path, accumulates, is_scalar, updates
 from lithify.lowering.strategist import Choice, DeviceStrategist
-from lithify.lowering.work import elements, is_constant, length_of, work
+from lithify.lowering.work import elements, is_constant, length_of, size_of, work
 from lithify.rewrite import Derivation, Strategy, everywhere, try_
 from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.fusion import zip_of_maps
@@ -108,7 +109,8 @@ class CpuStrategist(DeviceStrategist):
             down = columns.in_rows(m, self.model, self.loops) if self.blocks_rows and self._vectorises(m) else None
             return Choice(path, self.spread(m) if down is None else down)
         if is_flat(m):
-            return Choice(path, self._vectorised(m))
+            exact = not is_constant(m) and accumulates(program, path)
+            return Choice(path, self._in_whole_vectors(m) if exact else self._vectorised(m))
         straight = length_of(m) <= 8 and length_of(m) * body_work(m) <= self.unrolled_work * 8
         return Choice(path, map_level(UNROLL if straight else SEQ))
 
@@ -177,6 +179,15 @@ class CpuStrategist(DeviceStrategist):
             return map_level(UNROLL if n <= 8 and n * body_work(m) <= self.unrolled_work else SEQ)
         width = self._width(m, n)
         return map_level(VEC) if n == width else self._in_rows(m, width)
+
+    def _in_whole_vectors(self, m: Term) -> Strategy:
+        """For a length that is not known, without padding, which would read an accumulator's end while it changes."""
+        size, lanes = size_of(m), self._lanes(m)
+        if proves_divisible(size, lanes):
+            return split_join(lanes)
+        if size.hi < lanes or not self._wants_vectors(m):
+            return map_level(SEQ)
+        return split_range(size // lanes * lanes)
 
     def _width(self, m: Term, n: int) -> int:
         """Lanes of a vector loop over n iterations: one register, or as many as a reduction inside needs accumulators.

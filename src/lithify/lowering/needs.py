@@ -76,6 +76,11 @@ def is_lazy(t: Term) -> bool:
     return True
 
 
+def is_named_view(t: Term) -> bool:
+    """Nothing but views and projections: a name for it names nothing new."""
+    return t.kind in _LEAVES or (is_lazy(t) and not has_work(t))
+
+
 def has_loops(t: Term) -> bool:
     """Does computing the value take a loop?"""
     return any(u.kind in _LOOPS for u in subterms(t))
@@ -197,6 +202,17 @@ def updates(program: Term, path: Path) -> bool:
         t = subterm(program, path[:depth])
         if t.kind == "scatter" and t["mode"] != "permutation" and index == 1:
             return True
+    return False
+
+
+def accumulates(program: Term, path: Path) -> bool:
+    """Is what stands there written over an accumulator, an array, while it is read?"""
+    for depth in range(len(path) - 1, -1, -1):
+        t = subterm(program, path[:depth])
+        if t.kind == "to":
+            return False
+        if t.kind == "reduce" and path[depth] == 0:
+            return not is_scalar(t.type)
     return False
 
 
@@ -427,7 +443,7 @@ class Search:
             if not nest:
                 return Need(Lack.BINDING, path, t, nest)
             need = self._read(value, (*path, 0), nest, shared=False)
-        elif value.kind in _LEAVES or (is_lazy(value) and not has_work(value)):
+        elif is_named_view(value) and (nest or not isinstance(value.type, Tuple)):
             need = self._read(value, (*path, 0), nest, shared=True)
         else:
             return Need(Lack.BINDING, path, t, nest)

@@ -32,6 +32,7 @@ from lithify.lowering.needs import (
     front_of,
     has_loops,
     is_lazy,
+    is_named_view,
     is_repeated,
     is_scalar,
     uses,
@@ -155,7 +156,7 @@ class Strategist(ABC):
         if is_scalar(value.type):
             inline = not has_loops(value) and work(value) <= CHEAP_WORK
         else:
-            inline = uses(function.args[0]) <= 1
+            inline = uses(function.args[0]) <= 1 or is_named_view(value)
         if inline:
             return Choice(need.path, let_inline)
         memory = self.memory_for(value.type, need.nest)
