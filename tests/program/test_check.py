@@ -58,6 +58,11 @@ def test_a_level_that_cannot_be_reached_is_reported(monkeypatch: pytest.MonkeyPa
     assert found.levels[1].problem == "no way down"
 
 
+def test_what_is_scattered_by_a_parameter_is_checked_with_a_permutation() -> None:
+    program = lf.parse("p (ids : n.idx[n]) (xs : n.f32) = scatter ids (map (* 2) xs)")["p"]
+    assert program.check("40.idx[40]", "40.f32").right
+
+
 def test_sizes_that_must_stay_are_kept() -> None:
     text = "blocks = λ xs . map (λ b . reduce (+) 0 b) (split 64 xs)"
     found = lf.parse(text)["blocks"].check("128.f32")

@@ -29,7 +29,8 @@ from lithify.kernel.passes import Pass, pipeline_for, run
 from lithify.kernel.places import Place, index_bounds, leaves
 from lithify.lang.errors import Rejected
 from lithify.lang.levels import HEAP
-from lithify.lang.term import Term, subterms
+from lithify.lang.reading import permutations_of
+from lithify.lang.term import Term
 from lithify.lang.types import Tuple, Type, sizes_in
 from lithify.machine import DeviceModel
 
@@ -57,7 +58,7 @@ def translate(
     typed = [(p["name"], p.type) if isinstance(p, Term) else p for p in parameters]
     tr = Translator(name, device)
     inputs: list[ir.Buffer] = []
-    permutations = _permutations(term)
+    permutations = permutations_of(term)
     for parameter, type_ in typed:
         place = _parameter(tr, parameter, type_, parameter in permutations)
         inputs += place.leaf_buffers
@@ -100,12 +101,6 @@ def _bytes(buffer: ir.Buffer) -> int:
 
 def _names(base: str, count: int) -> list[str]:
     return [base] if count == 1 else [f"{base}_{k}" for k in range(count)]
-
-
-def _permutations(term: Term) -> set[str]:
-    """The parameters that say, as they are, where a permutation takes the elements."""
-    scattered = (t for t in subterms(term) if t.kind == "scatter" and t["mode"] == "permutation")
-    return {t.args[0]["name"] for t in scattered if t.args[0].kind == "param"}
 
 
 def _parameter(tr: Translator, name: str, type_: Type, distinct: bool) -> Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithify.lang.levels import LevelKind
-from lithify.lang.term import Term
+from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array
 
 _NAMES = frozenset({"param", "bound", "const"})
@@ -43,3 +43,9 @@ def has_work(t: Term) -> bool:
         inline = u.kind == "map" and u["level"] is not None and u["level"].kind is LevelKind.INLINE
         stack.extend(u.args[1:] if inline else u.args)
     return False
+
+
+def permutations_of(t: Term) -> set[str]:
+    """The parameters that say, as they are, where a permutation takes the elements."""
+    scattered = (u for u in subterms(t) if u.kind == "scatter" and u["mode"] == "permutation")
+    return {u.args[0]["name"] for u in scattered if u.args[0].kind == "param"}

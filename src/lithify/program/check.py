@@ -16,6 +16,7 @@ from lithify.arith import Expr, as_expr
 from lithify.explore.comparison import distance, relative_difference
 from lithify.lang.errors import LithifyError
 from lithify.lang.operators import Typing
+from lithify.lang.reading import permutations_of
 from lithify.lang.scalars import SCALARS, Kind, Scalar, f16
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Array, Index, Tuple, Type
@@ -95,10 +96,14 @@ def check(program: Program, arguments: Sequence[Any], sizes: Mapping[str, int] |
     specialisation = program.specialise(*small, sizes=sizes)
     elaborated = specialisation.elaborated
     random = np.random.default_rng(_SEED)
-    values = [
-        given if isinstance(type_, Scalar) and isinstance(given, int | float | complex) else sample(type_, random)
-        for type_, given in zip(small, arguments, strict=True)
-    ]
+    permutations = permutations_of(elaborated.term)
+
+    def value(name: str, type_: Type, given: Any) -> Any:
+        if isinstance(type_, Scalar) and isinstance(given, int | float | complex):
+            return given
+        return _permutation(type_, random) if name in permutations else sample(type_, random)
+
+    values = list(map(value, names, small, arguments))
     inputs = dict(zip(names, values, strict=True))
     expected = _leaves(evaluate(elaborated.term, inputs))
     scalars = _scalars_of(elaborated.type)
@@ -176,6 +181,12 @@ def sample(type_: Type, random: np.random.Generator, shape: tuple[int, ...] = ()
     if type_.is_complex:
         return (random.random(shape) + 1j * random.random(shape)).astype(type_.dtype)
     return np.asarray(random.random(shape)).astype(type_.dtype)
+
+
+def _permutation(type_: Type, random: np.random.Generator) -> Any:
+    """Indices below a length, each once, in any order."""
+    assert isinstance(type_, Array) and type_.size.constant is not None
+    return random.permutation(type_.size.constant).astype(np.int32)
 
 
 def _leaves(value: Any) -> Values:
