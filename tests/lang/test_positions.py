@@ -178,3 +178,11 @@ def test_one_index_has_one_form() -> None:
     assert a is b
     nested = lf.parse("p (ids : m.idx[8]) = map (λ k . k - k + 2) (map (λ i . i * 2 + 1) ids)")["p"].term("4.idx[8]")
     assert not any(t.kind == "index" and len(t.args) > 1 for t in subterms(nested))
+
+
+@pytest.mark.parametrize("index", ["(j + 3) % 7", "j * 0 + 3", "(j * 2 + 3) % 4"])
+def test_an_index_that_nothing_has_can_be_read_again(index: str) -> None:
+    program = lf.parse(f"p (xs : n.f32) = gather (generate 0 (λ j . {index})) xs")["p"]
+    elaborated = program.specialise("4.f32").elaborated
+    again = lf.parse("q = " + show_program(elaborated.term, list(elaborated.parameters)))["q"]
+    assert again.term("4.f32") is elaborated.term

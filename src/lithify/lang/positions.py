@@ -83,6 +83,8 @@ class Position:
                 raise TypeMismatch(self.range() + known, hint=_HINT)
             if not is_assumed(condition):
                 raise OpenCondition(self.range() + known, [condition], hint=_HINT)
+        if self.never and self.expression.constant is not None and limit.lo >= 1:
+            return build.const(0, Index(limit))  # nothing has it: any will do, if only it lies within
         return build.index(self.expression, self.operands, Index(limit))
 
     def integer(self, scalar: Scalar) -> Term:
