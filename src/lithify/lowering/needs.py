@@ -273,8 +273,10 @@ def is_cut(program: Term, path: Path) -> bool:
                 return True
         elif t.kind == "map":
             outer += 1
-        elif t.kind in ("join", "transpose", "at"):
-            outer = max(0, outer - 1) if outer < 2 or t.kind != "transpose" else outer
+        elif t.kind in ("join", "at"):
+            outer = max(0, outer - 1)
+        elif t.kind == "transpose":
+            outer = outer if outer > 1 else 0
         elif t.kind == "split" and outer:
             outer += 1
         elif t.kind in ("reduce", "scan", "iterate", "pipe", "to", "generate"):
@@ -412,10 +414,9 @@ class Search:
         stands_there = t["memory"] == OUT and initial.kind in ("bound", "proj")  # an outer accumulator, or refused
         if stands_there or (t.kind == "scan" and t["memory"] == OUT):
             need = self._read(initial, (*path, 1), nest, shared=False)
-        elif is_scalar(initial.type):
-            need = self._write(initial, (*path, 1), nest)
         else:
-            nest = nest if t["memory"] in (None, OUT, HEAP) else (*nest, t["memory"])
+            if not is_scalar(initial.type) and t["memory"] not in (None, OUT, HEAP):
+                nest = (*nest, t["memory"])
             need = self._write(initial, (*path, 1), nest)
         body = function.args[0].args[0]
         inside = (*nest, t["level"])
