@@ -13,7 +13,7 @@ from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
 from lithify.lang.module import Elaborated, read_file, read_text
 from lithify.lang.scalars import f32
-from lithify.lang.types import Type, array
+from lithify.lang.types import Index, Type, array
 from lithify.lowering import Lowered, gpu_grid, gpu_windows, lower
 from lithify.machine import H200_OPENCL
 from lithify.operators import path
@@ -123,3 +123,18 @@ def test_nests(
 ) -> None:
     monkeypatch.setattr(gpu_grid, "WORTH_VECTORS", 2)
     _check(_OWN[name].elaborate([array(*shape, f32) for shape in shapes]), shapes, opencl_device)
+
+
+@pytest.mark.parametrize("kind", ["reduce", "scan"])
+def test_a_histogram_that_each_item_keeps_is_cleared_by_each(kind: str) -> None:
+    """Outside of all groups every item has an accumulator of its own, all of which it sets to the neutral element."""
+    text = f"p ids xs ys = {kind} (λ s y . map (+ y) s) (scatter[add] ids xs) ys"
+    program = read_text(text)["p"].elaborate([array(5, Index(3)), array(5, f32), array(4, f32)])
+    kernels = translate(lower(program.term, MODEL).term, program.parameters, device=MODEL)
+    named = {
+        "ids": np.array([0, 2, 0, 2, 2], np.int32),
+        "xs": np.arange(5, dtype=np.float32),
+        "ys": np.arange(4, dtype=np.float32),
+    }
+    (evaluated,) = run(kernels, named)
+    np.testing.assert_array_equal(evaluated, evaluate(program.term, named))

@@ -185,6 +185,10 @@ PROGRAMS = {
         " let v = (x.0, reverse ys) in map (λ z . reduce min v.0 v.1 + z) (replicate 33 zs[0])",
         ["(f32, f32)", "6.f32", "9.f32"],
     ),
+    "a scan that reads its computed start twice": (
+        "p (z : m.f32) (xs : n.f32) = scan (λ s x . map (+) (zip s (reverse s))) (map (* 2) z) xs",
+        ["33.f32", "5.f32"],
+    ),
     # a scan of rows makes each from the one before, so all of them have to be kept
     "a part of a scan of rows": (
         "p (a : n.m.f32) (z : m.f32) = take 5 (scan (λ s r . map (+) (zip s r)) z a)",
@@ -264,6 +268,10 @@ FOR_ANY_SIZE = {
     "pairs of sums, of short rows": (
         "p (z : m.(f32, f32)) (xs : n.f32) = reduce (λ s x . map (λ (a, b) . (a + x, max b x)) s) z xs",
         ["3.(f32, f32)", "11.f32"],
+    ),
+    "a scan from a computed row": (
+        "p (z : m.f32) (xs : n.f32) = scan (λ s x . map (+ x) s) (map (* 2) z) xs",
+        ["37.f32", "11.f32"],
     ),
     "sums in a generated array": (
         "p (z : m.f64) (xs : n.f64) = generate 3 (λ i . sum (reduce (λ s x . map (λ v . v + x * f64 i) s) z xs))",

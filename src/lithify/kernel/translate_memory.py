@@ -15,7 +15,7 @@ from lithify.kernel.walk import Substitution, reads_of, statements
 from lithify.lang.build import const as const_term
 from lithify.lang.build import map_, replicate
 from lithify.lang.errors import Rejected
-from lithify.lang.levels import SEQ, VEC, Level
+from lithify.lang.levels import PRIVATE, SEQ, VEC, Level
 from lithify.lang.operators import Operator
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term
@@ -125,8 +125,9 @@ def _initialise_scatter(tr: Translator, t: Term, operator: Operator, acceptor: A
                              "with a neutral element")  # fmt: skip
     scope, scalar = tr.scope, t.type.element
     if scope.hardware.present:
-        alone = within_one_item(scope.entered) or VEC in scope.entered
-        level = Level("global", 0) if not scope.depth else SEQ if alone else Level("item")
+        own = all(buffer.memory == PRIVATE for buffer in acceptor.buffers())
+        alone = own or within_one_item(scope.entered) or VEC in scope.entered
+        level = SEQ if alone else Level("item") if scope.depth else Level("global", 0)
     else:
         level = SEQ
     neutral = const_term(operator.neutral(scalar), scalar)

@@ -94,11 +94,11 @@ def uses(body: Term, index: int = 0) -> int:
     return _most(_counted(body, index, within=False))
 
 
-def reads_within(body: Term) -> int:
+def reads_within(body: Term, index: int = 0) -> int:
     """How often the elements of the bound variable, an array or a tuple with arrays in it, are read: as `uses`, but the
     users count of a view of it that has a name, of its rows where a loop goes through them, and of what views repeat.
     """
-    return _most(_counted(body, 0, within=True))
+    return _most(_counted(body, index, within=True))
 
 
 # A part of a variable's value: a component of a tuple, or the elements before or behind a place in an array.
@@ -412,13 +412,14 @@ class Search:
             return Need(Lack.REDUCTION, path, t, nest)
         function, initial, _ = t.args
         stands_there = t["memory"] == OUT and initial.kind in ("bound", "proj")  # an outer accumulator, or refused
+        body = function.args[0].args[0]
         if stands_there or (t.kind == "scan" and t["memory"] == OUT):
-            need = self._read(initial, (*path, 1), nest, shared=False)
+            several = not is_scalar(initial.type) and reads_within(body, 1) > 1
+            need = self._read(initial, (*path, 1), nest, shared=several)
         else:
             if not is_scalar(initial.type) and t["memory"] not in (None, OUT, HEAP):
                 nest = (*nest, t["memory"])
             need = self._write(initial, (*path, 1), nest)
-        body = function.args[0].args[0]
         inside = (*nest, t["level"])
         return need or self._elements(t, path, nest) or self._write(body, (*path, 0, 0, 0), inside)
 
