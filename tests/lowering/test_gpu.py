@@ -138,3 +138,18 @@ def test_a_histogram_that_each_item_keeps_is_cleared_by_each(kind: str) -> None:
     }
     (evaluated,) = run(kernels, named)
     np.testing.assert_array_equal(evaluated, evaluate(program.term, named))
+
+
+def test_a_barrier_for_local_memory_does_not_order_what_is_on_the_heap() -> None:
+    """One group writes an array, adds something else up by way of local memory, and then reads the array."""
+    text = """p ids xs ys = (max (reduce max 2 ys) (reduce (+) 0 (scatter ids xs)),
+      if (let x = (reduce (+) 2 (take 0 xs), generate 1 (λ j . xs[2])) in min x.0 x.0) >= 3
+      then 0 else (reduce max 0 ys))"""
+    program = read_text(text)["p"].elaborate([array(16, Index(16)), array(16, f32), array(33, f32)])
+    kernels = translate(lower(program.term, MODEL).term, program.parameters, device=MODEL)
+    named = {
+        "ids": np.arange(16, dtype=np.int32)[::-1].copy(),
+        "xs": np.arange(16, dtype=np.float32),
+        "ys": np.arange(33, dtype=np.float32),
+    }
+    assert [float(leaf) for leaf in run(kernels, named)] == [120, 32]

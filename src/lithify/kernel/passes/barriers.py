@@ -44,6 +44,15 @@ def _kernel(kernel: ir.Kernel, warps: bool) -> ir.Kernel:
     return replace(kernel, body=body)
 
 
+def _wait(block: list[ir.Statement], barrier: ir.Barrier) -> None:
+    """The barrier at the end of a block: one for the memories of both where there is one already."""
+    last = block[-1] if block else None
+    if isinstance(last, ir.Barrier) and last.scope == barrier.scope:
+        block[-1] = ir.Barrier(barrier.scope, tuple(sorted({*last.memory, *barrier.memory}, reverse=True)))
+    else:
+        block.append(barrier)
+
+
 # The largest values that variables have where conditions hold.
 Bounds = frozenset[tuple[Variable, int]]
 
@@ -73,13 +82,17 @@ class _Access:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Accesses since the last barrier of the group, and those of them since the last barrier of the warp."""
+    """Accesses since the last barrier of the group for their memory, and those of them since the last of the warp."""
 
     group: frozenset[_Access] = frozenset()
     warp: frozenset[_Access] = frozenset()
 
-    def after(self, scope: str) -> _State:
-        return _State() if scope == GROUP else _State(self.group, frozenset())
+    def after(self, scope: str, memory: tuple[str, ...]) -> _State:
+        """Behind a barrier, which orders accesses to the memories that it names."""
+        warp = frozenset(a for a in self.warp if a.buffer.memory.name not in memory)
+        if scope != GROUP:
+            return _State(self.group, warp)
+        return _State(frozenset(a for a in self.group if a.buffer.memory.name not in memory), warp)
 
     def joined(self, other: _State) -> _State:
         return _State(self.group | other.group, self.warp | other.warp)
@@ -118,8 +131,8 @@ class _Placement:
         while pending:
             statement = pending.pop()
             if isinstance(statement, ir.Barrier):
-                state = state.after(statement.scope)
-                result.append(statement)
+                state = state.after(statement.scope, statement.memory)
+                _wait(result, statement)
                 continue
             if isinstance(statement, ir.LastGroup):  # a barrier of the group, of all memory
                 body, state = self.block(statement.body, _State())
@@ -130,13 +143,13 @@ class _Placement:
             if needed is not None:
                 scope, memory = needed
                 if isinstance(statement, ir.Loop):
-                    loop, last = self._nested(statement, state.after(scope))
+                    loop, last = self._nested(statement, state.after(scope, memory))
                     if _begins_with(loop, ir.Barrier(scope, memory)):  # needed between iterations anyhow
                         result.append(loop)
                         state = last
                         continue
-                result.append(ir.Barrier(scope, memory))
-                state = state.after(scope)
+                _wait(result, ir.Barrier(scope, memory))
+                state = state.after(scope, memory)
             if not any(a.writes for a in accesses):
                 result.append(statement)
                 state = state.having(accesses)
