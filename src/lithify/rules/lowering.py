@@ -128,6 +128,16 @@ def copy_joined(term: Term, context: Context, count: int, level: Level, width: i
     return copy
 
 
+copy_steps = rule(
+    "copy-steps",
+    "X -> T (join (map[level] (λsteps. T (copy[levels] (T steps))) (split w (T X))))",
+    parameters="level w levels",
+    when=["w | width X"],
+    examples=[Example("λ (A : 4.6.2.f32). reorder reverse A", (SEQ, 3, (SEQ, SEQ, UNROLL)))],
+    law="""A copy of two dimensions or more: a loop along the second, w steps at a time, around the first. Where the
+    second is far apart in memory and the first is not, what is read follows what was read before.""",
+)
+
 copy_parts = rule(
     "copy-parts",
     "xs -> concat (take n xs) (map[level] (λx. x) (drop n xs))",

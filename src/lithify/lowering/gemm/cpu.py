@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
@@ -22,11 +23,13 @@ from lithify.lowering.gemm.register import (
     NARROW,
     accumulated,
     block_sums,
+    by_steps,
     interchange,
     outer_products,
     split,
     staged,
     staged_across,
+    staged_bare,
     staged_interleaved,
     step_of,
 )
@@ -42,6 +45,9 @@ from lithify.rules.parallel import map_level
 from lithify.rules.vector import split_lanes
 
 GROUP = Level("group", 0)
+# Terms of the sum of which a left operand that lies along its rows is packed at a time: so many lines of one set of the
+# first cache, where the rows of a matrix begin as far apart as its sets repeat.
+_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -177,16 +183,22 @@ def _pack(
         memory = memories.get(str(parameters[name]))
         if memory is None:
             continue
-        across = name == "packB" and prepared.as_stored and not goes_over_columns(product.nest[-1])
-        if across and not has_work(product.operands[1]):
-            shape = min(parameters.number("kPerBlock"), product.sizes["k"]), parameters.number("nPerThread")
+        moved = prepared.as_stored and not has_work(product.operands["packA packB".split().index(name)])
+        terms = min(parameters.number("kPerBlock"), product.sizes["k"])
+        steps = 0
+        if moved and name == "packB" and not goes_over_columns(product.nest[-1]):
+            shape = terms, parameters.number("nPerThread")
             derivation.apply(staged_across(blocks.reduction, operand, memory, shape, lanes))
+        elif moved and name == "packA" and goes_over_columns(product.nest[-2]):
+            steps = gcd(terms, _STEPS)
+            derivation.apply(staged_bare(blocks.reduction, operand, memory))
         elif name == "packB" and prepared.interleaved:
             derivation.apply(staged_interleaved(blocks.reduction, operand, memory, prepared.interleaved, VEC))
         else:
             derivation.apply(staged(blocks.reduction, operand, memory, (*levels, *prepared.group)))
         on_heap = memory is HEAP
-        _move_out(derivation, memory, place, [*blocks.around, *blocks.tiles] if on_heap else blocks.within)
+        loops = [*blocks.around, *blocks.tiles] if on_heap else blocks.within
+        _move_out(derivation, memory, place, loops, steps)
 
 
 def _legal_lanes(derivation: Derivation, model: DeviceModel) -> None:
@@ -209,17 +221,19 @@ def _vector_of(length: int) -> Predicate:
     return is_one
 
 
-def _move_out(derivation: Derivation, memory: Memory, place: _Place, loops: list[str]) -> None:
+def _move_out(derivation: Derivation, memory: Memory, place: _Place, loops: list[str], steps: int) -> None:
     """A packed tile out of loops (outermost first): all tiles that a loop needs are packed before it.
 
-    What is on the heap is packed by all threads.
+    What is on the heap is packed by all threads. `steps`: terms of all tiles of the innermost loop that are packed
+    together; 0 where each tile is packed by itself.
     """
     for loop in reversed(loops):
         derivation.apply(try_(at(loop, hoist(memory))) >> try_(at(loop, hoist_expanded(memory))) >> NARROW)
     derivation.apply(repeat(topdown(let_atom)))
     level = place.level if memory is HEAP else SEQ
-    for loop in loops:
-        name = f"{loop}.staged"
-        if any((t.kind, t.attrs) == ("map", (None, name)) for t in subterms(derivation.term)):
-            derivation.apply(at(name, map_level(level)))
-            level = SEQ
+    present = {t["name"] for t in subterms(derivation.term) if t.kind == "map" and t["level"] is None}
+    staged_loops = [name for loop in loops if (name := f"{loop}.staged") in present]
+    for name in staged_loops:
+        by_itself = not steps or name is not staged_loops[-1]
+        derivation.apply(at(name, map_level(level)) if by_itself else by_steps(name, level, steps))
+        level = SEQ

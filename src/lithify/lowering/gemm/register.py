@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithify.lang.levels import OUT, SEQ, UNROLL, Level, Memory
+from lithify.lang.levels import INLINE, OUT, SEQ, UNROLL, VEC, Level, Memory
 from lithify.lang.term import Term
 from lithify.lowering.rearrangement import tiled_copy
 from lithify.rewrite import Strategy, at, first, loop_of, repeat, seq, topdown, try_
@@ -17,7 +17,7 @@ from lithify.rules.algorithmic import (
 from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion, zip_unread
 from lithify.rules.interchange import map_map_shared, map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, interleaved, layout_out, pad_fill_zip, reduce_split_zip
-from lithify.rules.lowering import to_memory
+from lithify.rules.lowering import copy_steps, to_memory
 from lithify.rules.matrix import block_reduction
 from lithify.rules.memory import accumulate, accumulate_read, copy_to
 from lithify.rules.parallel import map_level, reduce_level
@@ -106,6 +106,20 @@ def staged_interleaved(reduction: str, operand: int, memory: Memory, group: int,
     """`staged` for an operand of which groups of a step's terms are wanted side by side for all columns."""
     copied = interleaved(group) >> at((1,), copy_to(memory, (SEQ, SEQ, lanes, UNROLL)))
     return at(loop_of(reduction, "reduce"), at((2, operand), copied))
+
+
+def staged_bare(reduction: str, operand: int, memory: Memory) -> Strategy:
+    """`staged` without loops that copy: these are chosen when it is known where they stand."""
+    return at(loop_of(reduction, "reduce"), at((2, operand), to_memory(memory)))
+
+
+def by_steps(tiles: str, level: Level, terms: int) -> Strategy:
+    """The copy of an operand's tiles, all of one step of the sum after another: so it lies in memory.
+
+    `tiles` is the loop over tiles, `terms` of each are copied before the next tile: lines of the caches are written in
+    few pieces, and those that are read are few, too.
+    """
+    return at(tiles, copy_steps(level, terms, (SEQ, SEQ, VEC))) >> at(tiles, map_level(INLINE))
 
 
 def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int, int], lanes: int) -> Strategy:
