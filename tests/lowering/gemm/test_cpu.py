@@ -19,6 +19,7 @@ from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters, Space
 from lithify.machine import GENERIC_CPU, DeviceModel, host
+from lithify.machine.memory import Cache
 from lithify.targets.cpu import CpuTarget
 from lithify.targets.opencl import OpenCLTarget
 from tests.lowering.gemm.programs import FORMS, by_name, program_of
@@ -64,6 +65,74 @@ def test_every_step(form: str, choice: str, model: DeviceModel) -> None:
         kernels = translate(lowered.term, program.parameters, device=model)
         (result,) = run(kernels, by_name(program, arguments))
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("where", ["thread", "heap"])
+@pytest.mark.parametrize("k", [8, 12, 5])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_left_operand_along_its_rows_is_packed_by_steps(where: str, k: int, blocks: int) -> None:
+    program, arguments, expected = program_of("left transposed", 7, 6, blocks * k)
+    if blocks > 1:
+        where = "thread"  # a block packs its operands itself
+    space = _space(program)
+    tiles = {"mPerBlock": 8, "nPerBlock": 4, "mPerThread": 2, "nPerThread": 4, "kPerBlock": k}
+    for outer in "mn":
+        parameters = space.default.updated(**tiles, outer=outer, packA=where, packB="thread")
+        lowered = lower(program.term, MODEL, parameters=parameters, check=True)
+        assert any(name.startswith("copy-steps") for name in lowered.derivation.names())
+        kernels = translate(lowered.term, program.parameters, device=MODEL)
+        (result,) = run(kernels, by_name(program, arguments))
+        np.testing.assert_array_equal(result, expected)
+
+
+# One whose second cache holds next to nothing: right operands of a few rows are large.
+SMALL = replace(MODEL, caches=(Cache(1, 64, 64), Cache(2, 256, 64)))
+
+
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("form", sorted(set(FORMS) - {"right transposed", "batched"}))
+def test_each_thread_sums_its_part(form: str, m: int) -> None:
+    program, arguments, expected = program_of(form, m, 9, 128 * m)
+    space = _space(program, SMALL)
+    assert space.default["splitK"] == SMALL.cores
+    lowered = lower(program.term, SMALL, check=True)
+    kernels = translate(lowered.term, program.parameters, device=SMALL)
+    (result,) = run(kernels, by_name(program, arguments))
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("form", "sizes", "parts"),
+    [
+        ("plain", (1, 9, 127), 1),  # the parts are equal
+        ("plain", (3, 9, 128), 1),  # short sums are not worth results of each part
+        ("right transposed", (1, 9, 128), None),
+        ("batched", (1, 9, 128), None),
+        ("plain", (40, 9, 128), None),
+    ],
+)
+def test_where_there_are_no_parts(form: str, sizes: tuple[int, int, int], parts: int | None) -> None:
+    program, _, _ = program_of(form, *sizes)
+    found = recognise(name_loops(program.term))
+    space = None if found is None else found[0].space(found[1], SMALL)
+    assert (None if space is None else space.default.get("splitK")) == parts
+    if space is not None and parts is not None and sizes[2] % 2:
+        assert space.against(space.default.updated(splitK=2)) == f"splitK=2 does not divide {sizes[2]}"
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "rows"),
+    [
+        (1001, 2048, 128),
+        (4096, 4096, 16),  # rows that share few sets of the second cache
+        (3072, 768, 64),
+        (32000, 4096, 16),  # more than the last cache holds
+    ],
+)
+def test_how_many_rows_are_read_at_a_time(n: int, k: int, rows: int) -> None:
+    caches = Cache(1, 48 << 10, 64), Cache(2, 2 << 20, 64), Cache(3, 256 << 20, 64, shared_by=2)
+    program, _, _ = program_of("plain", 1, n, k)
+    assert _space(program, replace(MODEL, caches=caches)).default["kPerBlock"] == rows
 
 
 @given(

@@ -18,6 +18,7 @@ from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import lanes_of
 from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
+from lithify.lowering.gemm.parts import split_in_parts, without_batch
 from lithify.lowering.gemm.problem import Product, goes_over_columns
 from lithify.lowering.gemm.register import (
     NARROW,
@@ -89,6 +90,9 @@ class _Blocks:
 def derive(derivation: Derivation, product: Product, parameters: Parameters, model: DeviceModel) -> None:
     """Take a product in normal form down to loops with levels and packed operands."""
     stored = _stores_rows(derivation.term, product)
+    if parameters.get("splitK", 1) != 1:
+        without_batch(derivation, product)
+        product = split_in_parts(derivation, product, product.sizes["k"] // parameters.number("splitK"))
     place, prepared = _Place.of(model), prepare(derivation, product, parameters)
     blocks = _in_blocks(derivation, product, parameters, prepared, place)
     derivation.apply(made_apart(blocks.reduction, prepared.apart))
@@ -183,9 +187,8 @@ def _pack(
         memory = memories.get(str(parameters[name]))
         if memory is None:
             continue
-        moved = prepared.as_stored and not has_work(product.operands["packA packB".split().index(name)])
-        terms = min(parameters.number("kPerBlock"), product.sizes["k"])
-        steps = 0
+        moved = prepared.as_stored and not has_work(product.operands[name == "packB"])
+        terms, steps = min(parameters.number("kPerBlock"), product.sizes["k"]), 0
         if moved and name == "packB" and not goes_over_columns(product.nest[-1]):
             shape = terms, parameters.number("nPerThread")
             derivation.apply(staged_across(blocks.reduction, operand, memory, shape, lanes))

@@ -93,6 +93,9 @@ def features(problem: Problem, model: DeviceModel, p: Columns) -> dict[str, Numb
     tasks = np.where(sets.by_rows, np.ceil(sets.m / sets.mb), np.ceil(sets.n / sets.nb))
     tasks = tasks * np.where(p["parallel"] == "all", sets.g, 1.0)
     tasks = np.where(p["parallel"] == "batch", sets.g, tasks)
+    if "splitK" in p:
+        parts = p["splitK"].astype(float)
+        tasks = np.where(parts > 1, parts, tasks)
     waiting = np.ceil(tasks / machine.threads) * machine.threads / tasks
 
     ideal = 1.0 / machine.lanes / _PORTS  # cycles of a multiply-add, at best

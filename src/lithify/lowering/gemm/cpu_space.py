@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithify.lang.scalars import SCALARS
-from lithify.lowering.gemm.cpu_default import TILES_OF_RESULTS, VECTORS, along_rows, default, up
+from lithify.lowering.gemm.cpu_default import TILES_OF_RESULTS, VECTORS, along_rows, default, in_parts, up
 from lithify.lowering.gemm.cpu_machine import Machine
 from lithify.lowering.gemm.operands import chosen, dot_products, unpacked
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
@@ -52,6 +52,8 @@ def space(problem: Problem, model: DeviceModel) -> Space:
         "packB": ("none", "thread", "heap"),
         "instruction": instructions,
     }
+    if in_parts(problem, machine):
+        choices["splitK"] = (1, machine.threads)
 
     def against(p: Parameters) -> str | None:
         return _against(p, problem, machine) or unpacked(p, problem) or _too_much(p, problem, machine)
@@ -70,7 +72,10 @@ def _multiples(tile: int, size: int) -> list[int]:
 
 def _against(p: Parameters, problem: Problem, machine: Machine) -> str | None:
     """Why a set of parameters is invalid."""
-    k, row = problem.sizes["k"], chosen(p)
+    parts, k, row = int(p.get("splitK", 1)), problem.sizes["k"], chosen(p)
+    if k % parts:
+        return f"splitK={parts} does not divide {k}"
+    k //= parts
     if p.number("kPerBlock") < k:
         if "-whole" in problem.line and k % p.number("kPerBlock"):
             return f"kPerBlock={p['kPerBlock']} does not divide {k}, and nothing is known that fills up the last block"

@@ -20,13 +20,14 @@ from lithify.lang.reading import has_work
 from lithify.lang.scalars import SCALARS
 from lithify.lang.term import Term, contains
 from lithify.lowering.gemm.operands import computed_where_read, fills_up, inside
+from lithify.lowering.gemm.parts import split_in_parts, without_batch
 from lithify.lowering.gemm.problem import Product, lies_across, part_length, product_in
-from lithify.lowering.gemm.register import NARROW, interchange, results_apart
+from lithify.lowering.gemm.register import NARROW, interchange
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.rewrite import Context, Derivation, Failure, Strategy, at, first, id_, repeat, seq, topdown, try_
 from lithify.rewrite.traversal import Predicate, loop_of
-from lithify.rules.algorithmic import flatten, let_atom, let_out, single_row, split_join, split_join_zip
-from lithify.rules.fusion import epilogue_fission, reduce_map_fission, reduce_map_fusion
+from lithify.rules.algorithmic import flatten, let_atom, split_join, split_join_zip
+from lithify.rules.fusion import epilogue_fission
 from lithify.rules.interchange import map_reduce_shared
 from lithify.rules.layout import VIEW_RULES, coalesce, layout_out, pad_fill_zip
 from lithify.rules.matrix import block_reduction
@@ -42,8 +43,6 @@ from lithify.rules.tiles import (
     pipeline_tiles,
     split_join_vectors,
     split_join_vectors_zip,
-    split_sum,
-    split_sum_swapped,
 )
 
 ITEM = Level("item")
@@ -57,18 +56,14 @@ def derive(derivation: Derivation, product: Product, problem: Problem, parameter
     """Take a product in normal form down to groups, items and registers."""
     number = parameters.number
     if number("splitK") > 1:
-        for loop in product.loops.batch:  # of one iteration: a batch of products is not split
-            derivation.apply(at(loop, single_row))
+        without_batch(derivation, product)
         part = part_length(product.sizes["k"], number("splitK"), number("kPerBlock"))
         if part * number("splitK") != product.sizes["k"]:
             derivation.apply(_filled(product.loops.k, part * number("splitK"), product.loops.n, product.loops.m))
             filled = product_in(derivation.term)
             assert filled is not None, "a sum that is filled up is a product, too"
             product = filled
-        derivation.apply(_in_parts(product, part))
-        found = product_in(derivation.term)
-        assert found is not None, "the partial sums are a product, too"
-        product = found
+        product = split_in_parts(derivation, product, part)
     m, n, k = product.loops.m, product.loops.n, product.loops.k
     tile = {m: number("mPerBlock"), n: number("nPerBlock")}
     thread = {m: number("mPerThread"), n: number("nPerThread")}
@@ -157,20 +152,6 @@ def _staged(
         copy = copy_shared_across if across[side.lower()] else copy_shared
         copied = copy(UNROLL, ITEM, items, number(f"vector{side}"))
         derivation.apply(at(loop_of(f"{k}.block", "pipe"), at((1, 0, place, 0), copied)))
-
-
-def _in_parts(product: Product, part: int) -> Strategy:
-    """The product as a sum of products of parts of its operands; work on the results is done on the sums."""
-    m, n, k = product.loops.m, product.loops.n, product.loops.k
-    here = loop_of(k, "reduce")
-    in_parts = split_sum_swapped if product.swapped else split_sum
-    return seq(
-        results_apart(m, n),
-        at(here, reduce_map_fission),
-        at(m, in_parts(part)),
-        repeat(topdown(let_out)),
-        at(here, reduce_map_fusion),
-    )
 
 
 def _split(loop: str, size: int, vector: int = 1, length: int = 0) -> Strategy:
