@@ -53,6 +53,14 @@ def test_few_questions_are_asked() -> None:
     assert len(asked) == 11  # of 36
 
 
+def test_a_parameter_that_a_space_lacks_may_be_asked_for() -> None:
+    def against(p: Parameters) -> str | None:
+        return "in parts" if p.get("parts", 1) != 1 or "d" in p else None
+
+    (region,) = regions(space(against))
+    assert (region.reason, len(region)) == (None, 36)
+
+
 def candidates() -> SpaceCandidates:
     xs = param("xs", Array(100, f32))
     term, family = times(2.0, xs), Blocks()

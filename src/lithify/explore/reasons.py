@@ -57,8 +57,9 @@ class _Watched(Parameters):
         self.read: dict[str, None] = {}
 
     def __getitem__(self, name: str) -> Value:
+        value = self._values[name]  # asked for one that there is not, all sets answer the same
         self.read[name] = None
-        return self._values[name]
+        return value
 
     def number(self, name: str) -> int:
         self.read[name] = None
