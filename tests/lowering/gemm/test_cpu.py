@@ -92,7 +92,7 @@ SMALL = replace(MODEL, caches=(Cache(1, 64, 64), Cache(2, 256, 64)))
 @pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("form", sorted(set(FORMS) - {"right transposed", "batched"}))
 def test_each_thread_sums_its_part(form: str, m: int) -> None:
-    program, arguments, expected = program_of(form, m, 9, 128 * m)
+    program, arguments, expected = program_of(form, m, 3, 1216)
     space = _space(program, SMALL)
     assert space.default["splitK"] == SMALL.cores
     lowered = lower(program.term, SMALL, check=True)
@@ -104,7 +104,7 @@ def test_each_thread_sums_its_part(form: str, m: int) -> None:
 @pytest.mark.parametrize(
     ("form", "sizes", "parts"),
     [
-        ("plain", (1, 9, 127), 1),  # the parts are equal
+        ("plain", (1, 9, 1217), 1),  # the parts are equal
         ("plain", (3, 9, 128), 1),  # short sums are not worth results of each part
         ("right transposed", (1, 9, 128), None),
         ("batched", (1, 9, 128), None),

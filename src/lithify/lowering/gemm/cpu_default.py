@@ -38,8 +38,9 @@ _ROWS_OF_BLOCK = 1100
 # for among them, and lines that lie `_SET_APART` bytes from each other share a set.
 _SUMS, _ROWS_AT_ONCE, _ROWS_OF_ONE, _ROWS_OF_MEMORY = 8, 32, 128, 16
 _LINES_AHEAD, _SET_APART, _LINE = 8, 128 << 10, 64
-# Of few rows, each: terms for each thread for which it has a part of the sum of its own, and results of its own.
-_TERMS_OF_PART = 64
+# Terms that a part of the sum has at least, for each thread one, and more for each row: the results of all parts are
+# stored and added.
+_TERMS_OF_PART, _TERMS_OF_ROW = 512, 32
 # Pieces for each thread, so that they end at about the same time.
 _PIECES = 4
 # Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
@@ -181,8 +182,8 @@ class _Case:
     def parts(self) -> int:
         """Parts of the sum, one for each thread, if they are to have such."""
         threads = self.machine.threads
-        enough = self.k % threads == 0 and self.k >= threads * _TERMS_OF_PART * self.m
-        return threads if enough and in_parts(self.problem, self.machine) else 1
+        enough = self.k >= threads * (_TERMS_OF_PART + _TERMS_OF_ROW * self.m)
+        return threads if enough and self.k % threads == 0 and in_parts(self.problem, self.machine) else 1
 
     @property
     def rows_at_once(self) -> int:
