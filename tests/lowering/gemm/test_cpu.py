@@ -125,7 +125,8 @@ def test_where_there_are_no_parts(form: str, sizes: tuple[int, int, int], parts:
     [
         (1001, 2048, 128),
         (4096, 4096, 16),  # rows that share few sets of the second cache
-        (3072, 768, 64),
+        (2304, 768, 64),
+        (3072, 768, 16),
         (32000, 4096, 16),  # more than the last cache holds
     ],
 )

@@ -37,7 +37,7 @@ _ROWS_OF_BLOCK = 1100
 # where memory gives it; more rows lose 30. The second cache must hold some lines of each meanwhile, what it looks ahead
 # for among them, and lines that lie `_SET_APART` bytes from each other share a set.
 _SUMS, _ROWS_AT_ONCE, _ROWS_OF_ONE, _ROWS_OF_MEMORY = 8, 32, 128, 16
-_LINES_AHEAD, _SET_APART, _LINE = 8, 128 << 10, 64
+_LINES_AHEAD, _SET_APART, _LINE = 32, 128 << 10, 64
 # Terms that a part of the sum has at least, for each thread one, and more for each row: the results of all parts are
 # stored and added.
 _TERMS_OF_PART, _TERMS_OF_ROW = 512, 32
@@ -194,7 +194,7 @@ class _Case:
         if row * self.k > self.machine.last:
             return _ROWS_OF_MEMORY
         lines = self.machine.second // _LINE // max(1, gcd(row, _SET_APART) // _LINE)
-        return max(1, min(_ROWS_OF_ONE, lines // _LINES_AHEAD))
+        return max(_ROWS_OF_MEMORY, min(_ROWS_OF_ONE, lines // _LINES_AHEAD))
 
     @property
     def pieces(self) -> int:
