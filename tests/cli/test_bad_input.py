@@ -25,6 +25,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("run",), "PROGRAM"),
     (("run", "total.lift", "--frobnicate"), "--frobnicate"),
     (("run", "total.lift", "--seed", "many"), "--seed"),
+    (("run", "total.lift", *XS, "--seed", "-1"), "--seed.*0"),
     # the program
     (("run", "missing.lift", *XS), r"no file missing\.lift.*has .*total\.lift"),
     (("run", "nowhere/missing.lift"), "no directory nowhere"),

@@ -302,7 +302,6 @@ def last_group() -> Case:
             ir.Barrier(),
             ir.If((-i,), (added(p, g, s, 4),)),
             ir.LastGroup(arrived, (const(0),), const(6), (
-                ir.If((-i,), (store(arrived, 0, number(0, i32)),)),
                 ir.If((2 - i,), (store(t, i, pair),)),
                 ir.Barrier(),
                 ir.If((-i,), (added(out, 0, t, 3),)),
@@ -327,7 +326,6 @@ def last_groups() -> Case:
         return (
             store(p, (part, column), apply("add", load(x, part * 2, column), load(x, part * 2 + 1, column))),
             ir.LastGroup(arrived, (half,), const(3), (
-                ir.If((-i,), (store(arrived, half, number(0, i32)),)),
                 store(out, column, total),
             )),
         )  # fmt: skip

@@ -123,17 +123,11 @@ def elsewhere(statement: ir.Statement) -> Iterator[ir.Block]:
         yield (replace(statement, index=(const(0),)),)
 
 
-def counter_left(statement: ir.Statement) -> Iterator[ir.Block]:
-    """The counter is not set back."""
-    if isinstance(statement, ir.Store) and statement.buffer.role == "counter":
-        yield ()
-
-
 def read_before(statement: ir.Statement) -> Iterator[ir.Block]:
     """What the last group does first with the others' results, it does before it knows that it is the last."""
     if isinstance(statement, ir.LastGroup):
-        clear, first, *rest = statement.body
-        yield first, replace(statement, body=(clear, *rest))
+        first, *rest = statement.body
+        yield first, replace(statement, body=tuple(rest))
 
 
 # ---- guards --------------------------------------------------------------------------------------------------------
@@ -306,6 +300,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("a group too early", expecting(-1)),
     Mutation("a group too late", expecting(1)),
     Mutation("one counter for all", elsewhere),
-    Mutation("counter left", counter_left),
     Mutation("read before", read_before),
 )

@@ -25,7 +25,6 @@ REPORTS = {
     "range": r"runs to \d+ and is declared below",
     "not a launch": r"a loop over CPU threads stands below",
     "lanes": r"two lanes write",
-    "number": r"a group is number \d+ of \d+",
     "counter": r"the counter .* is \d+ when .* ends",
 }
 MISSING = {"nothing wrote", "not initialised", "not written", "wrong"}
@@ -35,14 +34,14 @@ EXPECTED: dict[str, set[str]] = {
     "no wait": {"in flight"},
     "weaker wait": {"in flight"},
     "no commit": {"in flight"},
-    "no initialisation": {"not initialised", "counter"},
-    "no store": MISSING | {"counter"},
+    "no initialisation": {"not initialised"},
+    "no store": MISSING,
     "no fetch": {"nothing wrote"},
     "not atomic": {"race"},
     "loop over threads": {"race", "not a launch"},
     "no guard": {"out of bounds", "race"},
     "guard too wide": {"out of bounds", "race"},
-    "guard too narrow": {"wrong", "not written", "nothing wrote", "counter"},
+    "guard too narrow": {"wrong", "not written", "nothing wrote"},
     "index + 1": {"out of bounds", "race", "nothing wrote", "in flight", "wrong"},
     "index - 1": {"out of bounds", "race", "nothing wrote", "in flight", "wrong"},
     "one slot too few": {"race", "in flight"},
@@ -50,10 +49,9 @@ EXPECTED: dict[str, set[str]] = {
     "an iteration more": {"range"},
     "an iteration less": MISSING | {"in flight"},
     "not only the last group": {"race"},
-    "a group too early": {"race", "number"},
+    "a group too early": {"race", "counter"},
     "a group too late": {"counter"},
-    "one counter for all": {"number", "counter", "race"},
-    "counter left": {"counter"},
+    "one counter for all": {"counter", "race"},
     "read before": {"race"},
 }
 # The last barrier of a tree: after it one work-item reads what it wrote itself, so nothing is wrong without it.

@@ -198,6 +198,29 @@ def test_loads_stand_before_what_needs_them() -> None:
     assert all(loads[start : start + 4])
 
 
+@pytest.mark.parametrize("count", [AT_ONCE, AT_ONCE + 1, 40])
+def test_a_statement_that_needs_more_than_is_fetched_at_once(count: int) -> None:
+    chosen = " + ".join(f"sums[{k}]" for k in range(count))
+    text = f"""p = λ a xs .
+  let sums = map (λ row . reduce (+) 0 row) a in reduce (+) 0 (map (λ x . x * ({chosen})) xs)"""
+    subject = read_text(text)["p"].elaborate([array(40, 3000, f32), array(256, f32)])
+    lowered = lower(subject.term, H200_OPENCL, check=False)
+    one = translate(lowered.term, subject.parameters, device=H200_OPENCL)
+    a, xs = (np.random.default_rng(k).random(shape, np.float32) for k, shape in enumerate([(40, 3000), (256,)]))
+    expected = a[:count].sum(dtype=np.float64) * xs.sum(dtype=np.float64)
+    np.testing.assert_allclose(run(one, {"a": a, "xs": xs})[0], expected, rtol=1e-5)
+
+
+def test_what_one_group_hands_on_to_itself_is_waited_for() -> None:
+    """Kernels of one group that follow each other through the heap are one, with a barrier for the heap between."""
+    text = "p = λ b cs . map (λ row . reduce (+) 0 row + reduce max 0 cs) b"
+    subject = read_text(text)["p"].elaborate([array(1, 3000, f32), array(3000, f32)])
+    one = translate(lower(subject.term, SMALL, check=False).term, subject.parameters, device=SMALL)
+    assert len(one.kernels) == 1
+    b, cs = (np.random.default_rng(k).random(shape, np.float32) for k, shape in enumerate([(1, 3000), (3000,)]))
+    np.testing.assert_allclose(run(one, {"b": b, "cs": cs})[0], b.sum(axis=1) + cs.max(), rtol=1e-5)
+
+
 def test_types_of_sums() -> None:
     for scalar in (f16, i32):
         one = kernels("total", (1 << 16,), counting=True, scalar=scalar)

@@ -261,6 +261,20 @@ def test_what_numpy_and_arrays_would_do_is_said_in_the_language() -> None:
         assert "test_frontend.py" in str(error.where), error
 
 
+def test_an_array_that_is_too_large_to_be_written_out_is_to_be_a_parameter() -> None:
+    weights = np.ones((60, 60), np.float32)
+    several = weights[:9]
+    for function, elements in (
+        (lambda x: lf.add(x, weights), 3600),
+        (lambda x: x + several, 540),
+        (lambda x: lf.map(lf.add, lf.zip(x[0], weights[0].repeat(20))), 1200),
+    ):
+        error = fails(function, array(9, 1200, f32))
+        assert f"an array of {elements} elements stands in a program" in str(error)
+        assert "make it a parameter" in str(error.hint)
+        assert "test_frontend.py" in str(error.where)
+
+
 def test_operators_with_numpys_arrays_on_either_side() -> None:
     xs = np.arange(1, 5, dtype=np.float32)
     for left, right in (

@@ -140,7 +140,7 @@ def test_any_number_of_rows(opencl_device: Any, name: str, length: int) -> None:
     _check(name, (131, length), opencl_device, symbolic=(lf.size("n"), length))
 
 
-@pytest.mark.parametrize(("least", "length"), [(65, 65), (257, 300), (2048, 2500)])
+@pytest.mark.parametrize(("least", "length"), [(2, 5), (63, 70), (65, 65), (257, 300), (2048, 2500)])
 @pytest.mark.parametrize("name", ["norms", "variance", "softmax"])
 def test_rows_of_at_least_a_length(opencl_device: Any, name: str, least: int, length: int) -> None:
     _check(name, (11, length), opencl_device, symbolic=(lf.size("n"), size("m", least)))

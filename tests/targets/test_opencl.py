@@ -10,9 +10,16 @@ import pytest
 
 import lithify as lf
 from lithify.arith import as_variable, size, var
+from lithify.evaluate import evaluate
 from lithify.kernel import ir
+from lithify.kernel.translate import translate
 from lithify.lang.errors import LaunchError
 from lithify.lang.levels import OUT
+from lithify.lang.module import read_text
+from lithify.lang.scalars import f32
+from lithify.lang.types import array
+from lithify.lowering import lower
+from lithify.machine import H200_OPENCL
 from lithify.targets.opencl import OpenCLExecutable, OpenCLTarget, select
 from tests.targets.group_programs import CASES, close, transpose
 from tests.targets.handmade import buffer, loop, program
@@ -54,6 +61,26 @@ def test_counters_are_every_calls_own(target: OpenCLTarget, name: str) -> None:
             np.testing.assert_array_equal(call.result(), first)
     executable.time(case.arguments, 3)
     np.testing.assert_array_equal(executable(*case.arguments), first)
+
+
+@pytest.mark.parametrize(("text", "shape"), [
+    ("total (xs : n.f32) = reduce (+) 0 xs", (2_000_000,)),
+    ("total (xs : n.f32) = reduce (+) 0 (concat xs xs)", (300_000,)),
+    ("total (xs : n.f32) = map (λ x . x - 1) (scan (+) 0 xs)", (300_000,)),
+    ("total (a : n.m.f32) = map (λ column . reduce (+) 0 column) (transpose a)", (2048, 1030)),
+])  # fmt: skip
+def test_groups_count_themselves_in_call_after_call(target: OpenCLTarget, text: str, shape: tuple[int, ...]) -> None:
+    """Each begins with the counter that the one before has left, and has arguments of its own."""
+    subject = read_text(text)["total"].elaborate([array(*shape, f32)])
+    lowered = lower(subject.term, H200_OPENCL, check=False)
+    kernels = translate(lowered.term, subject.parameters, device=H200_OPENCL)
+    assert any(b.role == "counter" for b in kernels.temporaries)
+    executable = target.compile(kernels)
+    for call in range(4):
+        x = (call + 1) * np.random.default_rng(call).random(shape, np.float32)
+        (name, _), *_ = subject.parameters
+        expected = evaluate(subject.term, {name: x})
+        np.testing.assert_allclose(executable(x), expected, rtol=1e-3)
 
 
 def test_indices_of_64_bits_where_sizes_need_them(target: OpenCLTarget) -> None:

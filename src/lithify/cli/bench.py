@@ -70,7 +70,7 @@ def _print(found: Mapping[str, Explanation], by_reference: float | None) -> None
     """A table with a row for each device, by its short name; below it what each is and what to bear in mind."""
     from rich.table import Table
 
-    from lithify.program.explain import duration
+    from lithify.program.explain import duration, why_above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("device")
@@ -97,6 +97,8 @@ def _print(found: Mapping[str, Explanation], by_reference: float | None) -> None
         note(each.device)
         if each.estimated:
             note(f"{name}: the rate of {each.binds} is an estimate, and so are the bound and the share of it")
+        if each.share > 1:
+            note(f"{name}: a share of {each.share:.0%}{why_above(each.share)}")
         for text in each.notes:
             note(f"{name}: {text}")
         note(f"{name}: {next(text for title, text in each.rows() if title == 'derivation')}")

@@ -30,7 +30,7 @@ StrategyName = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--strategy", metavar="NAME", help="lower by a named strategy instead of the device's default"),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="of random data")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="of random data")]
 Budget = Annotated[str, typer.Option("--budget", "-b", metavar="BUDGET", help="60s, 2m, a number of measurements, all")]
 ProblemLine = Annotated[
     str, typer.Argument(metavar="PROBLEM", help="as it is listed, or as it was tuned (FILE.lift:name and --arg)")

@@ -251,7 +251,7 @@ class LastGroup(ElementAccess):
 
     All work-items of the group wait for each other; then the group counts itself at buffer[index], a counter. The one
     that is number `groups` there runs the body, and sees what each of them wrote to the heap before it counted itself.
-    Others are done. The counter is 0 when the first arrives, and the body has to set it back.
+    Others are done. The counter is 0 when the first arrives, and again when the last has counted itself.
     """
 
     buffer: Buffer

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Attrs = tuple[Any, ...]
 Args = tuple["Term", ...]
 
+_INDICES = "numbers do not become indices: make them a parameter, ids : n.idx[m], whose values are checked by a call"
+
 
 class Pattern:
     """The declaration of a primitive.
@@ -207,7 +209,8 @@ def _scatter_type(attrs: Attrs, args: Args) -> Type:
 
     mode, ids, array = attrs[0], *_arrays("scatter", args)
     if not isinstance(ids.element, Index) or not proves_equal(ids.size, array.size):
-        raise TypeMismatch(f"scatter takes ids : n.idx[m] and xs : n.t, not {ids} and {array}")
+        hint = None if isinstance(ids.element, Index) else _INDICES
+        raise TypeMismatch(f"scatter takes ids : n.idx[m] and xs : n.t, not {ids} and {array}", hint=hint)
     if mode == "permutation" and not proves_equal(ids.element.size, ids.size):
         raise TypeMismatch(
             f"a permutation of {ids.size} elements cannot have indices below {ids.element.size}",

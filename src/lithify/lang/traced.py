@@ -44,6 +44,8 @@ from lithify.lang.values import (
 _ELSE = "the patterns and operators are functions of lithify's: lf.map, lf.reduce, lf.sqrt, .. (docs/notation.md)"
 
 
+# Elements of an array of Python's that stands in a program.
+_MOST_LITERALS = 512
 _DIVISION = "`/` of integers drops the fraction; of floats write lf.floor(x / y)"
 
 
@@ -366,6 +368,13 @@ def _constant_array(array: np.ndarray[Any, Any]) -> Value:
         ) from None
     if array.ndim == 0:
         return build.const(array.item(), scalar_of_dtype(array.dtype))
+    if array.size > _MOST_LITERALS:
+        raise TypeMismatch(
+            f"an array of {array.size} elements stands in a program, where each is written out; {_MOST_LITERALS} are "
+            "the most",
+            where=place(),
+            hint="make it a parameter, and give it with the call",
+        )
     return (
         array_literal(_constant_array(part) for part in array)
         if array.ndim > 1

@@ -133,12 +133,13 @@ class GpuStrategist(DeviceStrategist):
 
     def _among(self, m: Term, team: Team) -> Strategy:
         """The elements of a row, one an item, as many rounds as it takes; rows of a row one after another."""
-        in_turn = SEQ if length_of(m) > 2 else UNROLL
+        in_turn = UNROLL if is_constant(m) and length_of(m) <= 2 else SEQ
         if not is_flat(m):
             return map_level(in_turn)
         if self._longest_row(m) is not None:
             return one_item(in_turn, team.level)
-        return map_level(team.level) if length_of(m) <= team.items else split_join(team.items)
+        fits = is_constant(m) and length_of(m) <= team.items
+        return map_level(team.level) if fits else split_join(team.items)
 
     def _inside_an_item(self, m: Term, nest: Nest) -> Strategy:
         inner = gpu_grid.next_dimension(nest)
@@ -146,7 +147,8 @@ class GpuStrategist(DeviceStrategist):
             return map_level(inner) if inner.dim else gpu_windows.columns(m, inner, self.loops, self.model)
         if is_flat(m) and all(level.name == "global" for level in nest) and self._is_vector(m):
             return map_level(VEC)
-        return map_level(UNROLL if length_of(m) * body_work(m) <= self.unrolled_work else SEQ)
+        short = is_constant(m) and length_of(m) * body_work(m) <= self.unrolled_work
+        return map_level(UNROLL if short else SEQ)
 
     def _is_vector(self, m: Term) -> bool:
         return length_of(m) in self.model.vector_widths(32)

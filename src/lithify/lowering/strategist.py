@@ -57,6 +57,8 @@ from lithify.rules.parallel import map_level, reduce_level, scan_level
 
 # More steps than any program of sensible size needs: a strategist that goes on for ever is a defect of ours.
 _STEP_LIMIT = 5_000
+# Steps of an iteration that are written out.
+_MOST_ITERATIONS = 1_000
 # From so many operations on an array that no iteration changes is computed before the loop, not in each.
 HOISTED_WORK = 64
 
@@ -184,6 +186,12 @@ class Strategist(ABC):
 
     def iteration(self, need: Need, program: Term) -> Choice:
         """For an iteration that is not expanded."""
+        (count,) = need.term.attrs
+        if count.lo > _MOST_ITERATIONS:
+            raise RewriteFailed(
+                f"an iteration of {count} steps would be written out, step by step; {_MOST_ITERATIONS} are the most",
+                hint="iterate fewer times in the program, and call it several times",
+            )
         return Choice(need.path, iterate_unroll())
 
 

@@ -319,13 +319,10 @@ class Interpreter(Accesses):
             arrived = self.arrived.setdefault((storage.buffer, element), [])
             arrived.append(int(groups[k]))
             storage.data[element] += 1
-            number = int(storage.data[element])
-            last[k] = number == wanted
-            if self.checks and number > wanted:
-                place = storage.position(element)
-                raise self.fail(f"a group is number {number} of {wanted} at {place}", statement, here, int(k))
+            last[k] = storage.data[element] == wanted
             if last[k]:
                 later[arrived] = groups[k]
+                storage.data[element] = 0
         if self.checks and last.any():
             for shared in self.memories.values():
                 log = shared.logs.get(1)

@@ -53,7 +53,7 @@ def run(
     touch one element unordered, one of them writing; a barrier that part of its scope reaches; an access to the
     target, or a write to the source, of an asynchronous copy in flight, and a copy that is never waited for; two lanes
     that write one element; an index beyond the claimed width or the range of its variable; a kernel that writes its
-    input; more groups at a counter than it says, and a counter that is not 0 in the end.
+    input; a counter that is not 0 in the end (fewer groups than it says count themselves there, or more).
     """
     settings = Settings(EXACT if exact else STORED, np.random.default_rng(seed), checks, counts, warp)
     _well_formed(program)

@@ -60,9 +60,10 @@ def _fetching(memory: _Memory, buffers: Set[ir.Buffer], lane: Variable | None, w
             loads = sum(1 for part in parts(statement.value) if _is_fetched(part, buffers))
             if (under_way + loads) * width > AT_ONCE:
                 end()
-            run.append(statement)
-            under_way += loads
-            continue
+            if loads * width <= AT_ONCE:
+                run.append(statement)
+                under_way += loads
+                continue
         end()
         inside = (statement.variable, statement.width) if isinstance(statement, ir.Lanes) else (lane, width)
         result.append(with_blocks(statement, partial(_fetching, memory, buffers, *inside)))

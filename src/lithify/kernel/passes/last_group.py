@@ -74,8 +74,7 @@ def _joined(
     index = tuple(of_groups.values())
     own: list[ir.Buffer] = []
     body = fetch_first(Substitution({**of_items, **of_groups}).block(second.body), handed, own)
-    clear = ir.Store(counter, index, ir.Constant(0, i32), _first_item(first))
-    last = ir.LastGroup(counter, index, _arriving(first, places.values()), (clear, *_under(guard, body)))
+    last = ir.LastGroup(counter, index, _arriving(first, places.values()), _under(guard, body))
     return replace(first, body=(*first.body, last), scratch=(*first.scratch, *second.scratch, *own)), counter
 
 
@@ -188,11 +187,6 @@ def _linear_item(kernel: ir.Kernel) -> Expr:
         assert extent.constant is not None
         stride *= extent.constant
     return linear
-
-
-def _first_item(kernel: ir.Kernel) -> ir.Guard:
-    item = _linear_item(kernel)
-    return (-item,) if item.terms else ()
 
 
 def _items(first: ir.Kernel, second: ir.Kernel) -> tuple[dict[Variable, Expr], ir.Guard] | None:

@@ -7,9 +7,6 @@ from dataclasses import replace
 from lithify.kernel import ir
 from lithify.kernel.walk import blocks_of, reads_of, statements, with_blocks
 
-# What is read after the program.
-_OUTLIVES = ("output", "counter")
-
 
 def drop_unused(program: ir.Program) -> ir.Program:
     """The program without stores to scratch and temporary buffers that no statement reads, and without these buffers.
@@ -21,7 +18,7 @@ def drop_unused(program: ir.Program) -> ir.Program:
     while True:
         found = [(s, list(reads_of(s))) for kernel in program.kernels for s in statements(kernel.body)]
         stores = [s for s, _ in found if isinstance(s, ir.Store | ir.AtomicUpdate)]
-        dead = frozenset(s.buffer for s in stores if s.buffer.role not in _OUTLIVES) - _read(found)
+        dead = frozenset(s.buffer for s in stores if s.buffer.role != "output") - _read(found)
         elements = _elements_read(found)
         unread = {id(s) for s in stores if s.buffer in dead or _is_unread(s, elements)}
         if not unread:
@@ -41,7 +38,7 @@ def _read(all_reads: _Reads) -> set[ir.Buffer]:
     sources: dict[ir.Buffer, set[ir.Buffer]] = {}  # what is read for what is stored in a buffer
     for statement, accesses in all_reads:
         reads = {buffer for buffer, _ in accesses}
-        if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer.role not in _OUTLIVES:
+        if isinstance(statement, ir.Store | ir.AtomicUpdate) and statement.buffer.role != "output":
             sources.setdefault(statement.buffer, set()).update(reads)
             continue
         found |= reads

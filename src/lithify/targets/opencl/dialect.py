@@ -69,6 +69,7 @@ _LAST = {
   FENCE_OF_DEVICE;
   const int last = atomic_inc(counter) == groups - 1;
   if (last) {{
+    *counter = 0;
     FENCE_OF_DEVICE;
   }}
   return last;
