@@ -1,6 +1,6 @@
 """Measuring: side-by-side runs, the facts of the machine, and recorded results.
 
-What is compared is run *interleaved*, round by round, in an order that turns: on a shared machine the clock
+What is compared is run *interleaved*, round by round, in orders that are drawn: on a shared machine the clock
 and the neighbours change from second to second, and only what ran side by side can be compared. So a ratio is
 the median of the rounds' ratios, not the ratio of two medians.
 """
@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import random
 import re
 import statistics
 import sys
@@ -92,7 +93,8 @@ def compare(
     """Time the named callables side by side; the result keeps their order.
 
     A round calls each of them often enough to last `sample_seconds`, after `rest` seconds of sleep and one call that is
-    not counted: threads of one library that wait in a loop would take a core from the next. With `device_timed` a
+    not counted: threads of one library that wait in a loop would take a core from the next. The order is drawn anew in
+    each round: who always followed one that reads the same array would find it in the caches. With `device_timed` a
     callable returns its own time in seconds (from the device's clock) and that is taken instead of the clock around it.
 
     Raises ValueError for less than one round.
@@ -101,10 +103,9 @@ def compare(
         raise ValueError(f"at least one round is needed, not {rounds}")
     calls = {name: _calls_needed(run, warm_up, sample_seconds) for name, run in runs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    order = list(runs)
-    for turn in range(rounds):
-        shift = turn % len(order)
-        for name in order[shift:] + order[:shift]:
+    draw = random.Random(0)
+    for _ in range(rounds):
+        for name in draw.sample(list(runs), len(runs)):
             if rest:
                 time.sleep(rest)
                 runs[name]()

@@ -18,13 +18,16 @@ from lithify.machine import host
 from lithify.machine.memory import Cache, heap
 
 
-def test_runs_are_interleaved_and_the_order_turns() -> None:
+def test_runs_are_interleaved_in_orders_that_are_drawn() -> None:
     calls: list[str] = []
     runs = {name: lambda name=name: calls.append(name) for name in "abc"}
-    timings = compare(runs, rounds=3, warm_up=0, sample_seconds=0)
+    timings = compare(runs, rounds=12, warm_up=0, sample_seconds=0)
     assert list(timings) == ["a", "b", "c"]
-    assert "".join(calls[3:]) == "abc" + "bca" + "cab"  # the first three calibrate
-    assert all(len(timing.rounds) == 3 for timing in timings.values())
+    assert all(len(timing.rounds) == 12 for timing in timings.values())
+    measured = "".join(calls[3:])  # the first three calibrate
+    rounds = [measured[k : k + 3] for k in range(0, len(measured), 3)]
+    assert all(sorted(each) == ["a", "b", "c"] for each in rounds)
+    assert {each[each.index("c") - 1] for each in rounds if each[0] != "c"} == {"a", "b"}  # nobody always goes before c
 
 
 def test_short_calls_are_repeated_to_fill_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
