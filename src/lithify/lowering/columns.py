@@ -13,7 +13,7 @@ from __future__ import annotations
 from lithify.lang.levels import PAR, THREAD
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, dangling, subterms
-from lithify.lowering.facts import core_cache, is_flat, is_long_sum, lanes_of
+from lithify.lowering.facts import bytes_of, core_cache, is_flat, is_long_sum, lanes_of
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Path
 from lithify.lowering.work import is_constant, length_of
@@ -50,8 +50,9 @@ def in_rows(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
         return None
     n = length_of(r.args[2])
     rows = next((k for k in _ROWS if n % k == 0 and n >= _LEAST_TIMES * k), None)
-    width = _width(length_of(m), lanes_of(model, m), model)
-    if rows is None or width is None or 4 * n * length_of(m) < _LARGE * model.cores * core_cache(model):
+    size = bytes_of(r.type)
+    width = _width(length_of(m), size, lanes_of(model, m), model)
+    if rows is None or width is None or size * n * length_of(m) < _LARGE * model.cores * core_cache(model):
         return None
     part = f"{m['name']}.tile"
     cut, parts = split_reduce(rows), at(loop_of(f"{m['name']}.block", "map"), map_level(PAR))
@@ -62,9 +63,10 @@ def in_rows(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     return split_join(width) >> parts >> at(loop_of(part, "map"), apart) >> staged
 
 
-def _width(n: int, lanes: int, model: DeviceModel) -> int | None:
-    """Columns of a part: of as few, equal parts as are shared evenly by the threads and fit; None where none do."""
-    most = int(_SHARE * model.caches[0].bytes) // 4 if model.caches else 0
+def _width(n: int, size: int, lanes: int, model: DeviceModel) -> int | None:
+    """Columns of a part, with sums of `size` bytes: of as few, equal parts as are shared evenly by the threads and fit;
+    None where none do."""
+    most = int(_SHARE * model.caches[0].bytes) // size if model.caches else 0
     for parts in range(model.cores, n // _NARROWEST + 1, model.cores):
         if n % (parts * lanes) == 0 and n // parts <= most:
             return n // parts
