@@ -242,16 +242,21 @@ def expected(program: Any, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(leaf) for leaf in flatten([evaluate(elaborated.term, dict(zip(names, arguments, strict=True)))])]
 
 
-@pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_as_the_definition_says(name: str, device: str, request: pytest.FixtureRequest) -> None:
+def case(text: str, types: list[str], device: str, request: pytest.FixtureRequest) -> tuple[Any, list[Any], list[Any]]:
+    """A program, arguments of such types, and its results by the definition; skips where the device is none."""
     if device == "opencl":
         request.getfixturevalue("opencl_device")
-    text, types = PROGRAMS[name]
     program = lf.parse(text)["p"]
     random = np.random.default_rng(3)
     arguments = [sample(read_type(t), random) for t in types]
-    wanted = expected(program, arguments)
+    return program, arguments, expected(program, arguments)
+
+
+@pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_the_definition_says(name: str, device: str, request: pytest.FixtureRequest) -> None:
+    text, types = PROGRAMS[name]
+    program, arguments, wanted = case(text, types, device, request)
     allowed = max(tolerance_of(SCALARS[word]) for t in types for word in re.findall(r"\w+", t) if word in SCALARS)
     for found, leaf in zip(flatten([program.on(device)(*arguments)]), wanted, strict=True):
         assert np.shape(found) == leaf.shape
@@ -283,12 +288,6 @@ FOR_ANY_SIZE = {
 @pytest.mark.parametrize("device", ["cpu", "c", "opencl"])
 @pytest.mark.parametrize("name", FOR_ANY_SIZE)
 def test_for_any_size(name: str, device: str, request: pytest.FixtureRequest) -> None:
-    if device == "opencl":
-        request.getfixturevalue("opencl_device")
-    text, types = FOR_ANY_SIZE[name]
-    program = lf.parse(text)["p"]
-    random = np.random.default_rng(3)
-    arguments = [sample(read_type(t), random) for t in types]
-    wanted = expected(program, arguments)
+    program, arguments, wanted = case(*FOR_ANY_SIZE[name], device, request)
     for found, leaf in zip(flatten([program.for_any_size().on(device)(*arguments)]), wanted, strict=True):
         assert relative_difference(np.asarray(found), leaf) <= tolerance_of(SCALARS["f32"])

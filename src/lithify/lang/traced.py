@@ -42,11 +42,9 @@ from lithify.lang.values import (
 )
 
 _ELSE = "the patterns and operators are functions of lithify's: lf.map, lf.reduce, lf.sqrt, .. (docs/notation.md)"
-
-
-# Elements of an array of Python's that stands in a program.
-_MOST_LITERALS = 512
 _DIVISION = "`/` of integers drops the fraction; of floats write lf.floor(x / y)"
+# Elements, at most, of an array of Python's that stands in a program.
+_MOST_LITERALS = 512
 
 
 class NoAttribute(TypeMismatch, AttributeError):

@@ -23,15 +23,13 @@ from lithify.lowering.facts import (
     is_flat,
 )
 from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
-from lithify.lowering.needs import Need, Nest, has_loops, is_scalar
+from lithify.lowering.needs import Need, Nest, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
 from lithify.lowering.work import count, elements, is_bounded, is_constant, length_of, size_of
 from lithify.rewrite import Strategy, at
 from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
     copy_loop,
-    name_initial,
-    name_initial_scan,
     one_group,
     one_item,
     to_memory,
@@ -202,8 +200,9 @@ class GpuStrategist(DeviceStrategist):
     def reduction(self, need: Need, program: Term) -> Choice:
         r, path, nest = need.term, need.path, need.nest
         n = length_of(r.args[-1])
-        if not nest and is_scalar(r.args[1].type) and has_loops(r.args[1]):
-            return Choice(path, name_initial if r.kind == "reduce" else name_initial_scan)
+        start = self.start(need)
+        if start is not None:
+            return start
         if r.kind == "reduce" and is_scalar(r.type) and has_lanes(r):
             if not nest and n > ITEMS * LAST_SUMS * 4:
                 return Choice(path, self._partial_sums(r))

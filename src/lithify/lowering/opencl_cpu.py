@@ -9,12 +9,12 @@ from lithify.lang.levels import LOCAL, SEQ, Level
 from lithify.lang.term import Term
 from lithify.lowering.cpu import PIECES, CpuStrategist
 from lithify.lowering.facts import has_lanes, is_elementwise
-from lithify.lowering.needs import Need, has_loops, is_scalar
+from lithify.lowering.needs import Need, is_scalar
 from lithify.lowering.strategist import Choice
 from lithify.lowering.work import length_of
 from lithify.rewrite import Strategy
 from lithify.rules.algorithmic import split_join
-from lithify.rules.lowering import name_initial, name_initial_scan, one_group
+from lithify.rules.lowering import one_group
 
 GROUP = Level("group", 0)
 
@@ -39,8 +39,9 @@ class OpenClCpuStrategist(CpuStrategist):
     def reduction(self, need: Need, program: Term) -> Choice:
         """Outside of all groups: one sum a group, or everything by a single group."""
         r = need.term
-        if not need.nest and is_scalar(r.args[1].type) and has_loops(r.args[1]):
-            return Choice(need.path, name_initial if r.kind == "reduce" else name_initial_scan)
+        start = self.start(need)
+        if start is not None:
+            return start
         if need.nest or r.kind != "reduce":
             return super().reduction(need, program)
         long = length_of(r.args[2]) >= 4 * self.model.cores * PIECES * self._lanes(r)

@@ -49,6 +49,8 @@ from lithify.rules.lowering import (
     fuse_named,
     fuse_stored,
     hoist_array,
+    name_initial,
+    name_initial_scan,
     reduce_fuse_named,
     to_memory,
 )
@@ -204,3 +206,10 @@ class DeviceStrategist(Strategist):
     def fits(self, type_: Type, memory: Memory) -> bool:
         """At most half of the local memory, if that is where the value goes."""
         return fits_locally(self.model, type_, memory)
+
+    def start(self, need: Need) -> Choice | None:
+        """The initial value of a reduction or scan outside of all groups, computed before; None if without loops."""
+        r = need.term
+        if need.nest or not is_scalar(r.args[1].type) or not has_loops(r.args[1]):
+            return None
+        return Choice(need.path, name_initial if r.kind == "reduce" else name_initial_scan)

@@ -222,10 +222,7 @@ def stream_locality(processor: str, cached: bool) -> int:
     """Into which caches a processor, by its name in LLVM, is asked for what is read once; `cached`: of an array that
     the last cache has room for.
     """
-    for start, localities in policy.STREAM_LOCALITY.items():
-        if processor.startswith(start):
-            return localities[cached]
-    raise AssertionError("the last name is the start of all")
+    return next(where[cached] for start, where in policy.STREAM_LOCALITY.items() if processor.startswith(start))
 
 
 def _lines(stream: _Stream, ahead: int, locality: int) -> Iterator[Prefetch]:
