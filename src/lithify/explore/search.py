@@ -17,6 +17,7 @@ from math import inf
 
 from lithify.explore.building import Builders, Built
 from lithify.explore.candidates import Candidates, Effort, Filtered
+from lithify.explore.interrupts import Interrupts
 from lithify.explore.proposals import Experience, check_search, proposer
 from lithify.explore.record import Measured, Record, now
 from lithify.explore.records import RECORDS, Records
@@ -146,13 +147,14 @@ def search(
     check_search(search)
     found = run.look(near, seed, in_order=search == "exhaustive")
     proposals = proposer(search, found.keys, candidates.features, seed, near, experience)
-    interrupted = False
-    try:
-        run.open()
-        while keys := run.taken(proposals.propose(run.history)):
-            run.measure(keys)
-    except KeyboardInterrupt:
-        interrupted = True
+    with Interrupts() as interrupts:
+        try:
+            run.open()
+            while not interrupts.seen and (keys := run.taken(proposals.propose(run.history))):
+                run.measure(keys)
+        except KeyboardInterrupt:
+            interrupts.seen = True
+    interrupted = interrupts.seen
     try:
         record = run.decide(bound_seconds, quick=interrupted)
     except KeyboardInterrupt:
