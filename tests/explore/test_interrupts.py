@@ -4,26 +4,49 @@ from __future__ import annotations
 
 import signal
 import sys
+import weakref
 
 import pytest
 
 from lithify.explore.interrupts import Interrupts
 
 
-def test_an_interrupt_in_a_finaliser_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    swallowed: list[type[BaseException]] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda lost: swallowed.append(lost.exc_type))
+class Finalised:
+    """One that is interrupted when it goes."""
 
-    class Compiled:
-        def __del__(self) -> None:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+class Key:
+    """One that is interrupted when a weak dictionary, which it is the hash of, forgets it."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        if sys._getframe(1).f_code.co_name == "remove":
             signal.raise_signal(signal.SIGINT)
+        return 1
 
+
+class Value:
+    """What a weak dictionary holds."""
+
+
+@pytest.mark.parametrize("weak", [False, True], ids=["finaliser", "weak reference"])
+def test_an_interrupt_that_would_be_lost_is_seen(monkeypatch: pytest.MonkeyPatch, weak: bool) -> None:
+    lost: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: lost.append(error.exc_type))
+    known: weakref.WeakValueDictionary[Key, Value] = weakref.WeakValueDictionary()
     with Interrupts() as interrupts:
-        compiled = Compiled()
+        value: Value | Finalised = Value() if weak else Finalised()
+        if isinstance(value, Value):
+            known[Key()] = value
         assert not interrupts.seen
-        del compiled
+        del value
         assert interrupts.seen
-    assert swallowed == []  # nothing is reported
+    assert lost == []  # nothing is reported
 
 
 def test_an_interrupt_is_raised_as_ever() -> None:

@@ -1,14 +1,18 @@
 """Interrupts that are not lost.
 
-Python reports and forgets an exception that is raised in a finaliser (`__del__`), as those of compiled modules are:
-there, what goes on for long has to be told in another way.
+Python reports and forgets an exception that is raised in a finaliser (`__del__`, as of compiled modules) or when a weak
+reference dies (as of terms that are known): there, what goes on for long has to be told in another way.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import weakref
 from types import FrameType, TracebackType
+
+# Where the functions are that weak dictionaries and sets have called.
+_CALLBACKS = frozenset(c.__init__.__code__.co_filename for c in (weakref.WeakValueDictionary, weakref.WeakSet))
 
 
 class Interrupts:
@@ -35,12 +39,14 @@ class Interrupts:
 
     def _notice(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
-        if not _finalises(frame):
+        if not _is_lost(frame):
             signal.default_int_handler(number, frame)
 
 
-def _finalises(frame: FrameType | None) -> bool:
-    """Is the frame that of a finaliser, or called by one?"""
-    while frame is not None and frame.f_code.co_name != "__del__":
+def _is_lost(frame: FrameType | None) -> bool:
+    """Would an exception be forgotten there: below a finaliser, or when a weak reference dies?"""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename in _CALLBACKS:
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
