@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
+from math import gcd, inf
 
 from lithify.lang.scalars import SCALARS
 from lithify.lowering.gemm.cpu_machine import Machine
@@ -32,6 +32,11 @@ _PANELS, _SUM_OF_ONE_SET, _PAGE = 4, 256, 4096
 _TERMS_OF_BOTH, _PANELS_OF_BOTH = 512, 8
 # Rows of the left operand that are read again and again while a block of a sum is added up.
 _ROWS_OF_BLOCK = 1100
+# Cycles of an element of the right operand that all threads packed together until each has it in its own cache.
+_FROM_ANOTHER = 0.4
+# How many times the second cache the sums of a block may take where all columns of a panel stay in it: each sum is met
+# once for all terms of a block. Fewer rows at a time pack the panel again: 3 to 4 % of 4096 cubed on Sapphire Rapids.
+_SUMS_BEYOND = 4
 # Of few rows: how many times a block's sums fit the second cache, and the rows of the right operand read at a time.
 # Measured on Sapphire Rapids: a single row gains 8 to 18 % by 128 where the last cache holds the operand and loses 7
 # where memory gives it; more rows lose 30. The second cache must hold some lines of each meanwhile, what it looks ahead
@@ -41,8 +46,8 @@ _LINES_AHEAD, _SET_APART, _LINE = 32, 128 << 10, 64
 # Terms that a part of the sum has at least, for each thread one, and more for each row: the results of all parts are
 # stored and added.
 _TERMS_OF_PART, _TERMS_OF_ROW = 512, 32
-# Pieces for each thread, so that they end at about the same time.
-_PIECES = 4
+# Pieces for each thread, so that they end at about the same time; and how many times as many there may be for it.
+_PIECES, _MORE = 4, 4
 # Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
 # so many tiles of columns on, the left operand is read often.
 _SMALL, _OFTEN = 1 << 26, 8
@@ -152,7 +157,7 @@ class _Case:
         """Rows and columns of the register tile."""
         if self.on_tiles is not None:
             return _tiles(self.m, self.n, self.on_tiles)
-        return _register_tile(self.m, self.n, self.k, self.machine)
+        return min(_register_tiles(self), key=lambda tile: min(self.times(tile)))
 
     @cached_property
     def packed(self) -> tuple[bool, bool]:
@@ -170,8 +175,32 @@ class _Case:
     @property
     def wide(self) -> bool:
         """Do panels of columns stay while all rows pass by? There are many, or products of a batch for all threads."""
-        many = self.n >= 2 * self.machine.threads * self.tile[1]
-        return self.by_batch or many or self.m <= 2 * self.tile[0]
+        if self.by_batch or self.on_tiles is not None:
+            return self.by_batch or self.many_panels(self.tile)
+        over_columns, over_rows = self.times(self.tile)
+        return over_columns <= over_rows
+
+    def many_panels(self, tile: tuple[int, int]) -> bool:
+        """Are there panels of columns of a register tile enough for all threads, or hardly any rows?"""
+        rows, columns = tile
+        return self.n >= 2 * self.machine.threads * columns or self.m <= 2 * rows
+
+    def times(self, tile: tuple[int, int]) -> tuple[float, float]:
+        """Cycles of all threads for the whole result in tiles: if they share out columns, and if rows.
+
+        What lies outside of the result counts, and the time in which threads wait for others.
+        """
+        rows, columns = tile
+        down, across = -(-self.m // rows), -(-self.n // columns)
+        each, threads, many = _tile_time(self, tile), self.sharing, self.many_panels(tile)
+        if many and (self.machine.own_bytes is not None or self.k > self.most_terms(columns)):
+            return down * across * each, inf
+        over_rows = _in_turn(down, threads) * across * each + many * threads * self.n * self.k * _FROM_ANOTHER
+        return (down * _in_turn(across, threads) * each if many else inf), over_rows
+
+    def most_terms(self, columns: int) -> int:
+        """Terms of so many columns that a panel in the second cache has at most."""
+        return max(1, 3 * self.panel // (2 * columns * self.bytes("acc")))
 
     @property
     def rows_meet(self) -> bool:
@@ -212,12 +241,17 @@ class _Case:
         return "heap" if self.g == 1 else "thread"
 
     def rows(self, pieces: int, most: int) -> int:
-        """Rows of a block."""
-        return _share(self.m, self.tile[0], pieces, most)
+        """Rows of a block; more than one piece are shared out to threads."""
+        return _share(self.m, self.tile[0], pieces, most, self.sharing if pieces > 1 else 1)
 
     def columns(self, pieces: int, most: int) -> int:
-        """Columns of a block."""
-        return _share(self.n, self.tile[1], pieces, most)
+        """Columns of a block; more than one piece are shared out to threads."""
+        return _share(self.n, self.tile[1], pieces, most, self.sharing if pieces > 1 else 1)
+
+    @property
+    def sharing(self) -> int:
+        """Threads that share out the blocks of one product."""
+        return self.machine.threads if self.g == 1 else 1
 
     @property
     def all_rows(self) -> int:
@@ -252,9 +286,9 @@ def _blocks(case: _Case) -> _Blocks:
             return _columns_in_own_memory(case)
         across = along_rows(case.problem, "A") and case.m * case.k * case.bytes("acc") > case.panel
         return _both(case) if across else _columns_outside(case)
-    if straight:
+    if straight and not case.many_panels(case.tile):
         return _rows_outside(case)
-    return _Blocks("m", case.rows(case.pieces, case.m), case.all_columns, case.k, pack_b=case.heap_or_thread)
+    return _Blocks("m", case.rows(case.machine.threads, case.m), case.all_columns, case.k, pack_b=case.heap_or_thread)
 
 
 def _packed(case: _Case, pack_a: bool, pack_b: bool) -> _Blocks:
@@ -291,10 +325,11 @@ def _panel_at_a_time(case: _Case) -> _Blocks:
 
 def _columns_outside(case: _Case) -> _Blocks:
     """A panel of the right operand stays in the second cache while all rows pass by; packed by who needs it."""
-    k_block = _terms(case)
-    m_block = case.all_rows if k_block == case.k else case.rows(1, _ROWS_OF_BLOCK)
-    most = max(case.tile[1], case.panel // (k_block * case.bytes("acc")))
-    return _Blocks("n", m_block, case.columns(case.pieces, most), k_block, pack_b="thread")
+    k_block, element = _terms(case), case.bytes("acc")
+    most = max(case.tile[1], case.panel // (k_block * element))
+    n_block = case.columns(case.pieces, most)
+    sums = _SUMS_BEYOND * case.machine.room // (n_block * element)
+    return _Blocks("n", case.all_rows if k_block == case.k else case.rows(1, sums), n_block, k_block, pack_b="thread")
 
 
 def _columns_in_own_memory(case: _Case) -> _Blocks:
@@ -331,9 +366,10 @@ def _terms(case: _Case) -> int:
     """Terms of a block of the sum: those of a panel, equal blocks; all of them where they are not many more."""
     line = case.tile[1] * case.bytes("acc")
     most = max(1, case.panel // line)
-    if case.machine.own_bytes is not None:
-        in_one_set = along_rows(case.problem, "A") and case.m * case.bytes("acc") % _PAGE == 0
-        most = min(most, _SUM_OF_ONE_SET if in_one_set else most, max(1, case.machine.room // 2 // line))
+    if case.machine.own_bytes is None:
+        return _even(case.k, case.most_terms(case.tile[1]))
+    in_one_set = along_rows(case.problem, "A") and case.m * case.bytes("acc") % _PAGE == 0
+    most = min(most, _SUM_OF_ONE_SET if in_one_set else most, max(1, case.machine.room // 2 // line))
     return case.k if 2 * case.k <= 3 * most else _even(case.k, most)
 
 
@@ -367,35 +403,48 @@ def _tiles(m: int, n: int, row: InstructionRow) -> tuple[int, int]:
     return r * of_m, c * of_n
 
 
-def _register_tile(m: int, n: int, k: int, machine: Machine) -> tuple[int, int]:
-    """Rows and columns of the register tile that takes least time for the whole result."""
+def _register_tiles(case: _Case) -> list[tuple[int, int]]:
+    """Rows and columns of the register tiles that there can be."""
+    m, n, machine = case.m, case.n, case.machine
     vectors = [v for v in VECTORS if v == 1 or ((v - 1) * machine.lanes < n and 2 * v < machine.registers)]
-    tiles = [
+    return [
         (rows, v * machine.lanes) for v in vectors for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
     ]
-    return min(tiles, key=lambda tile: _tile_time(m, n, k, tile, machine))
 
 
-def _tile_time(m: int, n: int, k: int, tile: tuple[int, int], machine: Machine) -> float:
-    """Cycles for the whole result in tiles, the parts of tiles outside of it included.
+def _tile_time(case: _Case, tile: tuple[int, int]) -> float:
+    """Cycles for a register tile.
 
     In a cycle two multiply-adds start, which take four; two loads do, of which a broadcast is one; and 32 bytes come
     from the second cache. Loads cost a little even where they are not what limits. A tile's accumulators are set and
     stored besides.
     """
     rows, columns = tile
+    machine = case.machine
     vectors = columns // machine.lanes
     element = machine.vector_bytes / machine.lanes
     step = max(rows * vectors / 2, (rows + vectors) / 2, 4.0, (rows + columns) * element / 32) + (rows + vectors) / 10
-    return -(-m // rows) * -(-n // columns) * (k * step + 2 * rows * vectors + 20)
+    return case.k * step + 2 * rows * vectors + 20
 
 
-def _share(size: int, tile: int, pieces: int, most: int) -> int:
-    """A multiple of the tile, at most `most`, that cuts a size in about so many pieces, as equal as they can be."""
+def _in_turn(pieces: int, threads: int) -> int:
+    """Pieces, and those that could be done while threads wait for the last ones."""
+    return -(-pieces // threads) * threads
+
+
+def _share(size: int, tile: int, pieces: int, most: int, threads: int) -> int:
+    """A multiple of the tile, at most `most`, that cuts a size in about so many pieces, so that threads end together.
+
+    `threads`: those that share out the pieces; 1 where no others do.
+    """
     tiles, limit = -(-size // tile), max(1, most // tile)
     least = max(-(-tiles // limit), min(tiles, pieces))
-    # of some more pieces, those that leave least of the last one empty
-    count = min(range(least, min(tiles, 2 * least) + 1), key=lambda c: (-(-tiles // c) * c - tiles, c))
+
+    def cost(count: int) -> tuple[int, int, int]:
+        each = -(-tiles // count)
+        return _in_turn(-(-tiles // each), threads) * each, count * each - tiles, count
+
+    count = min(range(least, min(tiles, _MORE * least) + 1), key=cost)
     return -(-tiles // count) * tile
 
 
