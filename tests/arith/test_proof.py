@@ -115,6 +115,18 @@ def test_products_of_sizes():
     assert not proves(d * m - d - 1)
 
 
+@pytest.mark.parametrize("least", [0, 1, 3])
+def test_factors_that_all_terms_share(least: int):
+    """floor((m - 1) / 8) is kept as floor((m + 7) / 8) - 1, and a product with it multiplied out."""
+    rows, length = size("rows", least), size("length", 33)
+    for q in ((length - 1) // 2048, length // 2 - 16, (length - 2) // 7):
+        assert proves(rows * q)
+        assert proves(rows * q * rows)
+        assert proves(minimum(rows, rows * q))
+        assert not proves(rows * (q - 5))
+        assert not proves(-rows * q)
+
+
 def test_equality():
     p = var("p", n * m)
     assert proves_equal(p // m * m + p % m, p)

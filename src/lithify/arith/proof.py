@@ -82,8 +82,27 @@ def _nonnegative(e: Expr, facts: Facts, budget: _Budget) -> bool:
     found = table.proofs.get(key)
     if found is None:
         budget.spend()
-        found = table.proofs[key] = _eliminate(e, facts, budget)
+        found = table.proofs[key] = _quotient_nonnegative(e, facts, budget) or _eliminate(e, facts, budget)
     return found
+
+
+def _quotient_nonnegative(e: Expr, facts: Facts, budget: _Budget) -> bool:
+    """Is what is left of e known to be >= 0 without a factor >= 0 that all its terms share? False where there is none.
+
+    (Products are multiplied out, and ends taken term by term: of n floor(m / 2) - n they are worse than of
+    floor(m / 2) - 1.)
+    """
+    if e.offset or len(e.terms) < 2:
+        return False
+    common = next((a for a in e.terms[0][0] if a.lo >= 0 and all(a in m for m, _ in e.terms)), None)
+    if common is None:
+        return False
+    quotient: dict[Monomial, int] = {}
+    for m, k in e.terms:
+        left = list(m)
+        left.remove(common)
+        quotient[tuple(left)] = k
+    return _nonnegative(expr.from_dict(quotient.pop((), 0), quotient), facts, budget)
 
 
 def _primitive(e: Expr) -> Expr:

@@ -27,7 +27,7 @@ from lithify.lowering.facts import (
 )
 from lithify.lowering.needs import Need, Nest, Path, accumulates, is_scalar, updates
 from lithify.lowering.strategist import Choice, DeviceStrategist
-from lithify.lowering.work import elements, is_constant, length_of, size_of, work
+from lithify.lowering.work import elements, is_at_most, is_bounded, is_constant, length_of, size_of, work
 from lithify.rewrite import Derivation, Strategy, everywhere, try_
 from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.fusion import zip_of_maps
@@ -91,7 +91,7 @@ class CpuStrategist(DeviceStrategist):
         if fused is not None:
             return fused
         if VEC in nest:
-            return Choice(path, map_level(UNROLL if length_of(m) <= 16 else SEQ))
+            return Choice(path, map_level(UNROLL if is_at_most(m, 16) else SEQ))
         if is_flat(m) and updates(program, path):
             return Choice(path, map_level(self.parallel if not nest and self.spreads(work(m)) else SEQ))
         if not nest:
@@ -111,7 +111,7 @@ class CpuStrategist(DeviceStrategist):
         if is_flat(m):
             exact = not is_constant(m) and accumulates(program, path)
             return Choice(path, self._in_whole_vectors(m) if exact else self._vectorised(m))
-        straight = length_of(m) <= 8 and length_of(m) * body_work(m) <= self.unrolled_work * 8
+        straight = is_at_most(m, 8) and length_of(m) * body_work(m) <= self.unrolled_work * 8
         return Choice(path, map_level(UNROLL if straight else SEQ))
 
     def _without_borders(self, m: Term) -> Strategy | None:
@@ -173,12 +173,12 @@ class CpuStrategist(DeviceStrategist):
 
     def _vectorised(self, m: Term) -> Strategy:
         n, lanes = length_of(m), self._lanes(m)
-        if n in (4, 8) and n < lanes:
+        if is_constant(m) and n in (4, 8) and n < lanes:
             return map_level(VEC)
         if n < lanes or not self._wants_vectors(m):
-            return map_level(UNROLL if n <= 8 and n * body_work(m) <= self.unrolled_work else SEQ)
+            return map_level(UNROLL if is_at_most(m, 8) and n * body_work(m) <= self.unrolled_work else SEQ)
         width = self._width(m, n)
-        return map_level(VEC) if n == width else self._in_rows(m, width)
+        return map_level(VEC) if is_constant(m) and n == width else self._in_rows(m, width)
 
     def _in_whole_vectors(self, m: Term) -> Strategy:
         """For a length that is not known, without padding, which would read an accumulator's end while it changes."""
@@ -300,19 +300,19 @@ class CpuStrategist(DeviceStrategist):
             tiles = None if nest else rearrangement.tiles(program, path, min(lanes, WIDEST_TILE), level)
             if tiles is not None:
                 return Choice(path, tiles)
-            straight = n <= 8 and elements(xs.type) <= 256
+            straight = is_at_most(xs, 8) and elements(xs.type) <= 256
             return Choice(path, copy_loop(self.parallel if spread else UNROLL if straight else SEQ))
         generated = [g.args[0] for g in subterms(xs) if g.kind == "generate"]
         loops = any(u.kind in ("reduce", "scan", "iterate") for f in generated for u in subterms(f))
         loops = loops or any(u.kind == "to" for u in subterms(xs))  # two copies would compute what is stored twice
         if VEC in nest or n < lanes or not is_constant(xs) or loops or updates(program, path):
-            return Choice(path, copy_loop(UNROLL if n <= 16 else self.parallel if spread else SEQ))
+            return Choice(path, copy_loop(UNROLL if is_at_most(xs, 16) else self.parallel if spread else SEQ))
         level = self.parallel if spread else UNROLL if n // lanes <= 16 else SEQ
         rest = self.leftover if spread else SEQ
         return Choice(path, copy_vectors_rest(level, lanes, rest) if n % lanes else copy_vectors(level, lanes))
 
     def memory_for(self, type_: Type, nest: Nest) -> Memory:
-        """The heap outside of all loops; inside, private memory where it is small, else `scratch`."""
+        """The heap outside of all loops; inside, private memory for what is known to be small, else `scratch`."""
         if not nest:
             return HEAP
-        return PRIVATE if elements(type_) * 8 <= PRIVATE_BYTES else self.scratch
+        return PRIVATE if is_bounded(type_) and elements(type_) * 8 <= PRIVATE_BYTES else self.scratch

@@ -25,7 +25,7 @@ from lithify.lowering.facts import (
 from lithify.lowering.gpu_rows import GROUP_TEAM, LOCAL_SHARE, Team
 from lithify.lowering.needs import Need, Nest, is_scalar
 from lithify.lowering.strategist import Choice, DeviceStrategist
-from lithify.lowering.work import count, elements, is_bounded, is_constant, length_of, size_of
+from lithify.lowering.work import count, elements, is_at_most, is_bounded, is_constant, length_of, size_of
 from lithify.rewrite import Strategy, at
 from lithify.rules.algorithmic import split_join, split_range
 from lithify.rules.lowering import (
@@ -131,12 +131,12 @@ class GpuStrategist(DeviceStrategist):
 
     def _among(self, m: Term, team: Team) -> Strategy:
         """The elements of a row, one an item, as many rounds as it takes; rows of a row one after another."""
-        in_turn = UNROLL if is_constant(m) and length_of(m) <= 2 else SEQ
+        in_turn = UNROLL if is_at_most(m, 2) else SEQ
         if not is_flat(m):
             return map_level(in_turn)
         if self._longest_row(m) is not None:
             return one_item(in_turn, team.level)
-        fits = is_constant(m) and length_of(m) <= team.items
+        fits = is_at_most(m, team.items)
         return map_level(team.level) if fits else split_join(team.items)
 
     def _inside_an_item(self, m: Term, nest: Nest) -> Strategy:
@@ -149,7 +149,7 @@ class GpuStrategist(DeviceStrategist):
         return map_level(UNROLL if short else SEQ)
 
     def _is_vector(self, m: Term) -> bool:
-        return length_of(m) in self.model.vector_widths(32)
+        return is_constant(m) and length_of(m) in self.model.vector_widths(32)
 
     def _by_row(self, m: Term, row: Expr) -> Strategy:
         """A group or a warp a row, by the length of the rows; where it is not known, whichever it is when they come."""
@@ -253,7 +253,7 @@ class GpuStrategist(DeviceStrategist):
         team = self._team(nest)
         if team is not None and flat:
             return Choice(path, copy_loop(team.level))
-        return Choice(path, copy_loop(UNROLL if elements(xs.type) <= 32 else SEQ))
+        return Choice(path, copy_loop(UNROLL if is_constant(xs) and elements(xs.type) <= 32 else SEQ))
 
     def fits(self, type_: Type, memory: Memory) -> bool:
         """What an item keeps to itself must stay in registers, and groups share what they keep in local memory."""

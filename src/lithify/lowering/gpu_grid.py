@@ -14,7 +14,7 @@ from lithify.lowering.facts import element_of, is_elementwise, is_flat, lanes_of
 from lithify.lowering.gpu_rows import GROUP_TEAM
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Nest, has_loops, is_lazy
-from lithify.lowering.work import elements, is_constant, length_of, size_of
+from lithify.lowering.work import elements, is_at_most, is_constant, length_of, size_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at, id_, repeat, topdown
 from lithify.rewrite.traversal import loop_of
@@ -108,7 +108,7 @@ def _pieces_of_rows(m: Term, loops: Loops, fused: Fusing) -> Strategy | None:
     if has_work(inner.args[1]):
         one = fused(inner)
         return None if one is None else at((0, 0), one)
-    few = is_constant(m) and length_of(m) <= MOST_ACROSS
+    few = is_at_most(m, MOST_ACROSS)
     rows, pieces = (Level("group", dim) for dim in ((1, 0) if few else (0, 1)))
     in_pieces = split_join(PIECE, "piece", "part")
     scalars = isinstance(element_of(inner.args[1]), Scalar)

@@ -14,7 +14,7 @@ from lithify.lang.levels import INLINE, UNROLL, VEC, Level
 from lithify.lang.term import Term, contains, subterms
 from lithify.lowering.facts import LONGEST_UNROLLED, body_work, is_flat, lanes_of
 from lithify.lowering.loops import Loops
-from lithify.lowering.work import elements, is_constant, length_of
+from lithify.lowering.work import elements, is_at_most, is_constant, length_of
 from lithify.machine import DeviceModel
 from lithify.rewrite import Strategy, at, id_, repeat, topdown
 from lithify.rewrite.traversal import loop_of
@@ -112,5 +112,5 @@ def _lanes(m: Term, loops: Loops, model: DeviceModel) -> int:
 def _is_loop(t: Term) -> bool:
     """Would this be a loop, and no straight code, in each lane?"""
     if t.kind == "reduce":
-        return not is_constant(t.args[2]) or length_of(t.args[2]) > LONGEST_UNROLLED
+        return not is_at_most(t.args[2], LONGEST_UNROLLED)
     return t.kind in ("scan", "iterate")

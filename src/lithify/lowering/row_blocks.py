@@ -57,7 +57,7 @@ def next_step(m: Term, lanes: int) -> Strategy | None:
     n = length_of(m)
     if n < lanes:
         return map_level(SEQ)
-    return split_range(n // lanes * lanes) if n % lanes else split_join(lanes, _VECTORS, _LANE)
+    return split_range(n // lanes * lanes) if is_constant(m) and n % lanes else split_join(lanes, _VECTORS, _LANE)
 
 
 def block(m: Term, operations: int, loops: Loops, model: DeviceModel, outermost: bool) -> Strategy | None:

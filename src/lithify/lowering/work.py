@@ -9,7 +9,9 @@ from lithify.lang.types import Array, Tuple, Type, shape_of
 
 # What a size counts for that is not known before the call: large enough for all that large sizes are worth.
 SYMBOLIC_SIZE = 1 << 20
-_TYPICAL = 4  # a size with a bound counts for so many times the bound
+# A size with a bound counts for so many times the bound, unless that is less than this: such a bound says what a
+# program needs (two rows, say, to have a difference), not what it is called with.
+_TYPICAL, _TELLING = 4, 32
 # Roughly how many vector additions one takes, on machines without an instruction for it.
 _COSTLY = {"exp": 8, "log": 8, "sin": 12, "cos": 12, "tan": 16, "tanh": 12, "erf": 12, "pow": 20, "div": 4, "sqrt": 4,
            "rsqrt": 6}  # fmt: skip
@@ -17,13 +19,13 @@ _COSTLY = {"exp": 8, "log": 8, "sin": 12, "cos": 12, "tan": 16, "tanh": 12, "erf
 
 def count(size: Expr) -> int:
     """A size as a number: where it is not known, what it comes to if those that it is made of are large, or some times
-    the bounds that they have.
+    the bounds that they have, where these tell something.
 
     So a part of a large size (the number of its blocks) is less than it is, and what is about as large counts the same.
     """
     if size.constant is not None:
         return size.constant
-    value = size.evaluate({v: SYMBOLIC_SIZE if v.lo <= 1 else _TYPICAL * int(v.lo) for v in size.variables()})
+    value = size.evaluate({v: _TYPICAL * int(v.lo) if v.lo >= _TELLING else SYMBOLIC_SIZE for v in size.variables()})
     return SYMBOLIC_SIZE if value > SYMBOLIC_SIZE // 2 else max(1, int(value))
 
 
@@ -43,6 +45,14 @@ def is_constant(t: Term) -> bool:
     """Is the length of an array term known before the call?"""
     assert isinstance(t.type, Array)
     return t.type.size.constant is not None
+
+
+def is_at_most(t: Term, most: int) -> bool:
+    """Is the length of an array term known before the call, and at most so many?
+
+    (`length_of` makes a small number of a length that only has a small bound: it tells what pays, not what fits.)
+    """
+    return is_constant(t) and length_of(t) <= most
 
 
 def is_bounded(type_: Type) -> bool:
