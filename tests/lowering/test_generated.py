@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 import lithify as lf
+from lithify.evaluate import evaluate
+from lithify.kernel.evaluator import run
+from lithify.kernel.translate import translate
 from lithify.lang.term import Term, subterms
 from lithify.lowering import lower
 from lithify.lowering.needs import is_cut, reads_within
 from lithify.machine import GENERIC_CPU, GENERIC_GPU, DeviceModel
 from lithify.program.devices import device
+from tests.kernel.translated import flat, parameters_of
 
 MODELS = {"host": device("cpu").model, "cpu through OpenCL": GENERIC_CPU, "gpu": GENERIC_GPU}
 
@@ -108,6 +112,33 @@ def test_views_that_leave_out_part_of_a_scan(around: str, cut: bool) -> None:
     program = term(f"(a : n.m.f32) (b : l.f32) = {around.format(scan)}", "4.4.f32", "3.f32")
     (path,) = [p for p, t in places(program) if t.kind == "scan"]
     assert is_cut(program, path) == cut
+
+
+@pytest.mark.parametrize("machine", MODELS)
+@pytest.mark.parametrize(
+    "around",
+    [
+        "take 2 ({})",
+        "drop 1 (transpose ({}))",
+        "take 5 (join ({}))",
+        "take 2 (to[heap] ({}))",
+        "map[seq] (λ x . take 2 ({})) b",
+        "(({}), take 2 ({}))",
+        "(take 2 ({}), ({}))",
+        "let y = {} in (y, take 2 y)",
+    ],
+)
+def test_scans_of_rows_whose_result_is_not_kept_whole_are_stored_first(around: str, machine: str) -> None:
+    """With levels given by hand, and where the same scan stands in another place that keeps all of it."""
+    scan = "scan[seq, out] (λ s r . map[seq] (+) (zip s r)) a[0] a"
+    written = around.replace("map[seq]", "map[global]") if machine == "gpu" else around
+    program = term(f"(a : n.m.f32) (b : l.f32) = {written.replace('{}', scan)}", "4.4.f32", "3.f32")
+    parameters = parameters_of(program)
+    given = {"a": np.arange(16, dtype=np.float32).reshape(4, 4) ** 2, "b": np.ones(3, np.float32)}
+    kernels = translate(lower(program, MODELS[machine]).term, parameters, device=MODELS[machine])
+    results = run(kernels, {p["name"]: given[p["name"]] for p in parameters})
+    for result, expected in zip(results, flat(evaluate(program, given)), strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 def places(t: Term, path: tuple[int, ...] = ()) -> list[tuple[tuple[int, ...], Term]]:

@@ -284,6 +284,12 @@ def is_cut(program: Term, path: Path) -> bool:
     return False
 
 
+def _is_scan_of_rows(t: Term) -> bool:
+    """Does a scan make each row from the one before, where it is written? (A result that does not keep all of it, see
+    `is_cut`, is no place for that.)"""
+    return t.kind == "scan" and isinstance(t.type, Array) and not is_scalar(t.type.element)
+
+
 def computed_elements(xs: Term) -> bool:
     """Are the elements of the array (or of a component of a zip) computed by an abstract map when they are read?"""
     if xs.kind == "map":
@@ -311,6 +317,7 @@ class Search:
 
     def __init__(self) -> None:
         self._complete: set[tuple[int, str, bool]] = set()
+        self._scanning: dict[int, bool] = {}  # does a term have a scan of rows?
         self._program: Term | None = None
 
     def first(self, term: Term) -> Need | None:
@@ -333,7 +340,10 @@ class Search:
         return self._once(t, path, nest, "read", partial(self._readable, shared=False))
 
     def _once(self, t: Term, path: Path, nest: Nest, position: str, look: _Look) -> Need | None:
-        """(Of what stands around a place, it only matters for completeness whether there is anything.)"""
+        """(Of what stands around a place, it only matters for completeness whether there is anything; but for a scan of
+        rows that is written there, also whether all of it is kept, so this is always asked.)"""
+        if position == "write" and self._scans_rows(t):
+            return look(t, path, nest)
         key = (t.id, position, bool(nest))
         if key in self._complete:
             return None
@@ -341,6 +351,12 @@ class Search:
         if need is None:
             self._complete.add(key)
         return need
+
+    def _scans_rows(self, t: Term) -> bool:
+        found = self._scanning.get(t.id)
+        if found is None:
+            found = self._scanning[t.id] = _is_scan_of_rows(t) or any(map(self._scans_rows, t.args))
+        return found
 
     def _written(self, t: Term, path: Path, nest: Nest) -> Need | None:
         kind = t.kind
@@ -361,7 +377,7 @@ class Search:
             return self._elements(t, path, nest) or self._write(body, (*path, 0, 0), (*nest, t["level"]))
         if kind == "reduce" and t["level"] is not None and t["memory"] != OUT:
             return Need(Lack.COMPONENTS if isinstance(t.type, Tuple) else Lack.COPY, path, t, nest)
-        if kind == "scan" and t["level"] is None and self._is_cut(t, path):
+        if _is_scan_of_rows(t) and self._program is not None and is_cut(self._program, path):
             return Need(Lack.COPY, path, t, nest)
         if kind in ("reduce", "scan"):
             return self._reduction(t, path, nest)
@@ -389,11 +405,6 @@ class Search:
         if isinstance(t.type, Tuple):
             return Need(Lack.COMPONENTS, path, t, nest)
         return self._read(t, path, nest, shared=False) or Need(Lack.COPY, path, t, nest)
-
-    def _is_cut(self, t: Term, path: Path) -> bool:
-        """Would a scan make each row from the one before in a result that does not keep all of it?"""
-        rows = isinstance(t.type, Array) and not is_scalar(t.type.element)
-        return rows and self._program is not None and is_cut(self._program, path)
 
     def _parts(self, t: Term, path: Path, nest: Nest) -> Need | None:
         found = (self._write(child, (*path, i), nest) for i, child in enumerate(t.args))
