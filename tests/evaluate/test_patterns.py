@@ -13,6 +13,7 @@ import pytest
 from lithify.arith import const, size
 from lithify.evaluate import evaluate
 from lithify.lang import build as b
+from lithify.lang.assumptions import OpenCondition, assuming
 from lithify.lang.errors import EvaluationError, TypeMismatch
 from lithify.lang.index_functions import index_function, reverse, stride
 from lithify.lang.levels import LOCAL, PAR, SEQ, VEC, Level
@@ -37,8 +38,14 @@ def test_pad_shows_elements_also_where_it_is_longer_than_the_array(mode: str) ->
 
 @pytest.mark.parametrize("mode", ["clamp", "mirror", "wrap"])
 def test_pad_of_nothing_shows_no_elements(mode: str) -> None:
-    with pytest.raises(EvaluationError, match="empty array"):
-        evaluate(b.pad_mode(mode, 1, 0, b.param("xs", Array(size("n", 0), i32))), {"xs": np.zeros(0, np.int32)})
+    unknown = b.param("xs", Array(size("n", 0), i32))
+    with pytest.raises(OpenCondition, match=f"pad 1 0 {mode} of an array that may be empty, n.i32") as error:
+        b.pad_mode(mode, 1, 0, unknown)
+    assert error.value.conditions == ("1 <= n",)
+    rounded = b.pad_mode(mode, 0, -size("n", 0) % 8, unknown)  # nothing, where there is nothing
+    assert evaluate(rounded, {"xs": np.zeros(0, np.int32)}).shape == (0,)
+    with assuming(), pytest.raises(EvaluationError, match="empty array"):
+        evaluate(b.pad_mode(mode, 1, 0, unknown), {"xs": np.zeros(0, np.int32)})
     with pytest.raises(TypeMismatch, match=f"pad 1 0 {mode} of an empty array, 0.i32: there is no element to repeat"):
         b.pad_mode(mode, 1, 0, vector(0))
     assert evaluate(b.pad_mode(mode, 0, 0, vector(0)), {"xs": np.zeros(0, np.int32)}).shape == (0,)

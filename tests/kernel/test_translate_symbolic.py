@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,12 @@ from lithify.lang.build import (
     zip_,
 )
 from lithify.lang.levels import PAR, SEQ, UNROLL, VEC
+from lithify.lang.module import read_text
 from lithify.lang.scalars import f32
 from lithify.lang.term import Term
-from lithify.lang.types import Array, Type
+from lithify.lang.types import Array, Type, array
+from lithify.lowering import lower
+from lithify.machine import GENERIC_CPU
 from tests.kernel.translated import ZERO, L, flat, parameters_of, random_value, rejected
 
 N, K = size("n"), size("k")
@@ -145,3 +149,29 @@ def test_stencils_in_vectors(mode: str) -> None:
     tiles = split(4, pad_mode("clamp", 0, extra, windows))
     total = map_(lambda t: map_(lambda w: reduce_(add, ZERO, w, UNROLL), t, VEC), tiles, PAR)
     check(take(N, join(total)), n=LENGTHS)
+
+
+@pytest.mark.parametrize("levels", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "map[seq] (* 2) (join a)",
+        "reduce[seq] (+) 0 (join a)",
+        "scan[seq] (+) 0 (join (transpose a))",
+        "map[seq] (* 2) (reverse (join a))",
+        "map[seq] (* 2) (pad 1 1 0 (join a))",
+        "map[seq] (λ w . w[0] + w[1]) (slide 2 1 (pad 0 1 0 (join a)))",
+        "map[seq] (λ r . map[seq] (* 2) r) (split 1 (join a))",
+        "map[seq] (* 3) (join (join (map (map (λ x . replicate 2 x)) a)))",
+        "reduce[seq] (+) 0 (to[heap] (map[seq] (* 2) (join a)))",
+    ],
+)
+def test_rows_of_any_length_joined_that_of_no_elements_included(text: str, levels: bool) -> None:
+    written = text if levels else re.sub(r"\[(seq|heap)\]", "", text).replace("to (", "(")
+    definition = read_text(f"p = λ (a : n.m.f32) . {written}")["p"]
+    program = definition.elaborate([array(size("n", 0), size("m", 0), f32)])
+    kernels = translate(lower(program.term, GENERIC_CPU, check=False).term, program.parameters, device=GENERIC_CPU)
+    for shape in ((3, 4), (1, 1), (0, 0), (2, 0), (0, 3)):
+        a = np.random.default_rng(1).integers(-9, 9, shape).astype(np.float32)
+        (result,) = run(kernels, {"a": a})
+        np.testing.assert_array_equal(result, evaluate(definition.elaborate([array(*shape, f32)]).term, {"a": a}))

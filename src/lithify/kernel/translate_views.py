@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithify.arith import Expr, proves_divisible, xor
+from lithify.arith import Expr, maximum, proves_divisible, xor
 from lithify.kernel import ir
 from lithify.kernel.builder import Translator, reads
 from lithify.kernel.conditions import conjunction
@@ -27,7 +27,13 @@ def _join(tr: Translator, t: Term, env: Environment) -> Readable:
     size = xs.type.element.size
     if size.constant == 0:
         return view(t, lambda i: i)
-    return view(t, lambda i: read_at(xs.at(i // size), i % size), xs)
+    some = maximum(size, 1)  # of rows that may have no elements: where there is an element to read, they have some
+
+    def element(i: Expr) -> Readable:
+        row = i // some
+        return read_at(xs.at(row), i - row * size)
+
+    return view(t, element, xs)
 
 
 @reads("transpose")

@@ -146,15 +146,15 @@ def variables_of(function: IndexFunction | IndexFormula) -> frozenset[Variable]:
 
 
 def padding_source(mode: str, i: Expr, n: Expr, left: Expr, right: Expr) -> Expr:
-    """The element of n that stands at position i of a padded array, -left <= i < n + right."""
+    """The element of n that stands at position i of a padded array, -left <= i < n + right (where n is 0, no i)."""
     if mode == "fill":
         return i
     if mode == "clamp":
         return minimum(maximum(i, 0), n - 1)
     if mode == "wrap":
-        return i % n
+        return i % maximum(n, 1)
     if proves(n - left) and proves(n - right):  # at most one reflection at each end
         inner = maximum(i, -1 - i)
         return minimum(inner, 2 * n - 1 - inner)
-    inner = i % (2 * n)
+    inner = i % (2 * maximum(n, 1))
     return minimum(inner, 2 * n - 1 - inner)

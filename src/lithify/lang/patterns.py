@@ -176,15 +176,19 @@ def _pad_type(attrs: Attrs, args: Args) -> Type:
             raise TypeMismatch(f"pad of {array} needs a fill of type {array.element}, {given} given")
     elif mode not in ("clamp", "mirror", "wrap") or len(args) != 1:
         raise TypeMismatch(f"pad knows fill c, clamp, mirror and wrap, not {mode}")
-    if mode != "fill" and array.size.constant == 0 and not left.constant == right.constant == 0:
-        raise TypeMismatch(
-            f"pad {left} {right} {mode} of an empty array, {array}: there is no element to repeat",
-            hint=f"pad with a number, `pad {left} {right} 0 xs`, or use it where there is an element",
-        )
     for amount in (left, right):
         if amount.lo < 0:
             raise TypeMismatch(f"pad by {amount}: the amount is negative; use take or drop")
-    return Array(array.size + left + right, array.element)
+    type_, added, empty = Array(array.size + left + right, array.element), left + right, array.size.constant == 0
+    # (What fills up to whole blocks is not certain to add anything, and does not where there is nothing.)
+    if mode != "fill" and not proves(array.size - 1) and (added.constant != 0 if empty else proves(added - 1)):
+        padded, hint = f"pad {left} {right} {mode}", f"pad with a number, `pad {left} {right} 0 xs`, or use it"
+        if empty:
+            message = f"{padded} of an empty array, {array}: there is no element to repeat"
+            raise TypeMismatch(message, hint=f"{hint} where there is an element")
+        message = f"{padded} of an array that may be empty, {array}: there would be no element to repeat"
+        raise OpenCondition(message, [f"1 <= {array.size}"], type_, hint=f"{hint} where there surely is an element")
+    return type_
 
 
 def _reindex_type(attrs: Attrs, args: Args) -> Type:

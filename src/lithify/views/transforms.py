@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lithify.arith import Expr, as_expr, const, proves, proves_equal, var, xor
+from lithify.arith import Expr, as_expr, const, maximum, proves, proves_equal, var, xor
 from lithify.lang.index_functions import IndexFunction, padding_source
 from lithify.views.errors import ViewError
 from lithify.views.space import Dims, product, quoted
@@ -243,8 +243,9 @@ class Merge(Transform):
         rest = u[0]
         found: list[Expr] = []
         for d in reversed(self.lower[first + 1 :]):
-            found.append(rest % d.size)
-            rest = rest // d.size
+            whole = rest // maximum(d.size, 1)  # no upper coordinate exists where a lower dim has none
+            found.append(rest - whole * d.size)
+            rest = whole
         found += [rest] if self.lower else []
         found += [const(0)] * first
         return tuple(reversed(found))
