@@ -63,6 +63,35 @@ def test_random_data_depend_on_the_seed_alone(lithify: Command) -> None:
     assert results[0] == results[1] != results[2]
 
 
+@pytest.mark.parametrize(
+    ("definition", "arguments", "below"),
+    [
+        ("f (ids : n.idx[m]) (xs : m.f32) = gather ids xs", ("-a", "random:400", "-a", "range:1000"), 1000),
+        ("f (ids : n.idx[m]) (xs : m.f32) = gather ids xs", ("-a", "xs=range:3", "-a", "ids=random:400,i32"), 3),
+        ("f (ids : n.idx[50]) = map (λ i . f32 i) ids", ("-a", "random:400"), 50),
+        ("f (ids : n.idx[m]) = map (λ i . f32 i) ids", ("-a", "random:400", "-s", "m=70"), 70),
+    ],
+)
+def test_random_indices_are_below_what_their_type_says(
+    lithify: Command, folder: Path, definition: str, arguments: tuple[str, ...], below: int
+) -> None:
+    (folder / "picked.lift").write_text(definition, encoding="utf-8")
+    outcome = lithify("run", "picked.lift", *arguments, "-o", "picked.npy")
+    assert outcome.code == 0, outcome.err
+    picked = np.load(folder / "picked.npy")
+    assert picked.shape == (400,)
+    assert below * 0.9 - 1 <= picked.max() < below
+    assert picked.min() <= below * 0.1
+
+
+def test_no_index_lies_in_an_empty_array(lithify: Command, folder: Path) -> None:
+    (folder / "picked.lift").write_text("f (ids : n.idx[m]) (xs : m.f32) = gather ids xs", encoding="utf-8")
+    outcome = lithify("run", "picked.lift", "-a", "random:4", "-a", "random:0")
+    assert outcome.code == 2
+    assert "no index is in idx[0]" in outcome.err
+    assert lithify("run", "picked.lift", "-a", "random:0", "-a", "random:0").out == "[]\n"
+
+
 def test_results_in_files(lithify: Command, folder: Path) -> None:
     outcome = lithify("run", "programs.lift:double", "-a", "xs.npy", "-o", "twice.npy")
     assert outcome.code == 0

@@ -35,7 +35,7 @@ def check_program(
         print(_signature(program, fixed))
         _say_unchecked(reference, [program])
         return 0
-    given = read_arguments(program, arguments, seed, types=True)
+    given = read_arguments(program, arguments, fixed, seed, types=True)
     if not values:
         types, result = program.types(*given, sizes=fixed)
         print(f"{program.name} : {' -> '.join(map(str, (*types, result)))}")

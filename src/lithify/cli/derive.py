@@ -41,7 +41,7 @@ def derive_program(
         raise LithifyError(f"{save} cannot be written: there is no directory {Path(save).parent}")
     program: Program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
-    given = read_arguments(program, arguments, 0, types=True) if arguments or not program.annotated else ()
+    given = read_arguments(program, arguments, fixed, 0, types=True) if arguments or not program.annotated else ()
     specialisation = program.specialise(*given, sizes=fixed)
     start = time.perf_counter()
     with working(f"deriving {program.name}"):

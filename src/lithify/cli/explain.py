@@ -39,7 +39,7 @@ def explain_program(
 def _values(program: Program, arguments: Sequence[str], sizes: dict[str, int], seed: int) -> Sequence[Any]:
     """The given arguments, or random ones of the types that the program says."""
     if arguments or not program.annotated:
-        return read_arguments(program, arguments, seed, types=True)
+        return read_arguments(program, arguments, sizes, seed, types=True)
     import numpy as np
 
     from lithify.program.tune import centred

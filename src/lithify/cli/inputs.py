@@ -3,7 +3,8 @@
 An argument is `[name=]value[,type]`, its value one of
 
 * a number: `2.5`, `3`, `1e-3`, `1+2j`, `true`, `inf`;
-* made data: `random:1024x512,f32` (between 0 and 1), `zeros:..`, `ones:..`, `range:..`;
+* made data: `random:1024x512,f32` (between 0 and 1; whole numbers for integers, any that fit where a parameter's type
+  says indices), `zeros:..`, `ones:..`, `range:..`;
 * a file: `data.npy`, `photo.png` (grey, between 0 and 1, rows first), `photo.png,rgb`, `photo.png,u8`;
 * where only types matter, a type: `1024.512.f32`.
 """
@@ -38,7 +39,9 @@ _FORMS = "an argument is a number, random:1024x512,f32, a .npy file or an image"
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
-def read_arguments(program: Program, written: Sequence[str], seed: int, *, types: bool = False) -> tuple[Any, ...]:
+def read_arguments(
+    program: Program, written: Sequence[str], sizes: dict[str, int], seed: int, *, types: bool = False
+) -> tuple[Any, ...]:
     """The arguments of a call, in the order of the parameters; `types`: types will do. Raises LithifyError."""
     from numpy.random import default_rng
 
@@ -46,6 +49,7 @@ def read_arguments(program: Program, written: Sequence[str], seed: int, *, types
     names = program.parameters
     in_order: list[Any] = []
     by_name: dict[str, Any] = {}
+    numbers: list[str] = []  # the parameters that are to have random numbers, of no type that is written but integers
     for position, text in enumerate(written):
         name, value = _split_name(text, names)
         label = name or (names[position] if position < len(names) else f"argument {position + 1}")
@@ -54,6 +58,8 @@ def read_arguments(program: Program, written: Sequence[str], seed: int, *, types
         except LithifyError as error:
             error.message = f"--arg {label}: {error.message}" if name or names else f"--arg: {error.message}"
             raise
+        if _is_random_numbers(value):
+            numbers.append(label)
         if not name:
             if by_name:
                 raise LithifyError(f"--arg {text} has no name, but follows arguments that have one")
@@ -62,13 +68,13 @@ def read_arguments(program: Program, written: Sequence[str], seed: int, *, types
             raise LithifyError(f"--arg {name} is given twice")
         else:
             by_name[name] = read
-    return _complete(program, in_order, by_name)
+    return _with_indices(program, _complete(program, in_order, by_name), numbers, sizes, random)
 
 
 def read_types(program: Program, written: Sequence[str], sizes: dict[str, int], seed: int) -> tuple[Any, ...]:
     """The arguments of a call, or types in their place; none need to be written where the program says all types."""
     if written or not program.annotated:
-        return read_arguments(program, written, seed, types=True)
+        return read_arguments(program, written, sizes, seed, types=True)
     return program.types(sizes=sizes)[0]
 
 
@@ -81,7 +87,7 @@ def read_values(program: Program, written: Sequence[str], sizes: dict[str, int],
 
     types = program.types(sizes=sizes)[0] if not written and program.annotated else ()
     if not types or any(size.constant is None for type_ in types for size in sizes_in(type_)):
-        return read_arguments(program, written, seed)
+        return read_arguments(program, written, sizes, seed)
     random = default_rng(seed)
     return tuple([sample(type_, random) for type_ in types])
 
@@ -104,6 +110,45 @@ def _complete(program: Program, in_order: list[Any], by_name: dict[str, Any]) ->
         what = ", ".join(missing)
         raise LithifyError(f"no argument is given for {what}", hint=f"{takes}; add --arg {missing[0]}=.. ({_FORMS})")
     return (*[given[n] for n in names], *in_order[len(names) :])
+
+
+def _is_random_numbers(text: str) -> bool:
+    """Random numbers of no written type, or of an integer's?"""
+    made = _MADE.fullmatch(text.strip())
+    if made is None or made[1] != "random":
+        return False
+    _, _, scalar = made[2].partition(",")
+    return not scalar or _scalar(scalar).is_integer
+
+
+def _with_indices(
+    program: Program,
+    arguments: tuple[Any, ...],
+    numbers: Sequence[str],
+    sizes: dict[str, int],
+    rng: np.random.Generator,
+) -> tuple[Any, ...]:
+    """The arguments with random indices, below what the other arguments say, for those parameters that take some."""
+    import numpy as np
+
+    from lithify.program.check import sample
+
+    declared = dict(zip(program.parameters, program.declared, strict=False))
+    places = [k for k, name in enumerate(program.parameters) if name in numbers and _of_indices(declared.get(name))]
+    if not places:
+        return arguments
+    whole = tuple([np.zeros(np.shape(a), np.int32) if k in places else a for k, a in enumerate(arguments)])
+    found = program.types(*whole, sizes=sizes)[0]
+    return tuple([sample(found[k], rng) if k in places and _of_indices(found[k]) else a for k, a in enumerate(whole)])
+
+
+def _of_indices(type_: Type | None) -> bool:
+    """An index, or an array of them?"""
+    from lithify.lang import types
+
+    while isinstance(type_, types.Array):
+        type_ = type_.element
+    return isinstance(type_, types.Index)
 
 
 def _split_name(text: str, names: Iterable[str]) -> tuple[str, str]:

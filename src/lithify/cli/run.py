@@ -28,7 +28,7 @@ def run_program(
     program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
     check_outputs(outputs)
-    values = read_arguments(program, arguments, seed)
+    values = read_arguments(program, arguments, fixed, seed)
     with working(f"{program.name} on {program.device}"):
         result = program(*values, sizes=fixed)
     results: list[Any] = flatten([result])

@@ -38,7 +38,7 @@ def print_source(
     if device is not None:
         program = program.on(for_source(device))
     fixed = read_sizes(sizes)
-    given = read_arguments(program, arguments, 0, types=True) if arguments or not program.annotated else ()
+    given = read_arguments(program, arguments, fixed, 0, types=True) if arguments or not program.annotated else ()
     with working(f"deriving {program.name}"):
         text = _text(program, level, given, fixed)
     if output is None:

@@ -172,7 +172,9 @@ def sample(type_: Type, random: np.random.Generator, shape: tuple[int, ...] = ()
         return tuple([sample(item, random, shape) for item in type_.items])
     if isinstance(type_, Index):
         assert type_.size.constant is not None
-        return random.integers(0, type_.size.constant, shape).astype(np.int32)
+        if type_.size.constant == 0 and 0 not in shape:
+            raise LithifyError(f"no index is in {type_}: the array that it is for is empty")
+        return random.integers(0, max(1, type_.size.constant), shape).astype(np.int32)
     assert isinstance(type_, Scalar)
     if type_.kind is Kind.BOOL:
         return random.integers(0, 2, shape).astype(np.bool_)

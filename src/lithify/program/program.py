@@ -13,7 +13,7 @@ tuples of these. Methods that only need types take types instead, or their texts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -85,6 +85,11 @@ class Program:
     def annotated(self) -> bool:
         """Whether the types of all parameters are written, so that none need to be given to look at the program."""
         return self.origin.annotated
+
+    @property
+    def declared(self) -> Sequence[Type | None]:
+        """The types that are written for the parameters, over sizes that are not known; None where there is none."""
+        return self.origin.declared
 
     @property
     def device(self) -> Device:

@@ -37,6 +37,11 @@ class Source(Protocol):
         """Whether the parameters' types are all written."""
         ...
 
+    @property
+    def declared(self) -> Sequence[Type | None]:
+        """The types that are written for the parameters, over sizes that are not known; None where there is none."""
+        ...
+
     def check_names(self) -> None:
         """Raises ParseError for a name that nothing defines, where that can be seen without arguments."""
         ...
@@ -83,6 +88,11 @@ class TextSource:
             return False  # point-free: it takes arguments that have no names
         return True
 
+    @cached_property
+    def declared(self) -> Sequence[Type | None]:
+        written = _annotations(self.text.module[self.name])
+        return [None if annotation is None else type_of_syntax(annotation) for annotation in written]
+
     def check_names(self) -> None:
         self.text.module[self.name].check_names()
 
@@ -103,8 +113,7 @@ class TextSource:
         definition = self.text.module[self.name]
         if not described and self.annotated:
             return definition.elaborate(None, sizes)
-        declared = [None if a is None else type_of_syntax(a) for a in _annotations(definition)]
-        return definition.elaborate(decide(described, declared, sizes), sizes)
+        return definition.elaborate(decide(described, self.declared, sizes), sizes)
 
 
 class FunctionSource:
@@ -123,10 +132,10 @@ class FunctionSource:
 
     @cached_property
     def annotated(self) -> bool:
-        return all(type_ is not None for type_ in self._declared)
+        return all(type_ is not None for type_ in self.declared)
 
     @cached_property
-    def _declared(self) -> list[Type | None]:
+    def declared(self) -> Sequence[Type | None]:
         from lithify.lang.frontend import declared
 
         return declared(self.function)
@@ -152,7 +161,7 @@ class FunctionSource:
     def elaborate(self, described: Sequence[Described], sizes: KnownSizes) -> Elaborated:
         from lithify.lang.frontend import build
 
-        types = None if not described and self.annotated else decide(described, self._declared, sizes)
+        types = None if not described and self.annotated else decide(described, self.declared, sizes)
         return build(self.function, types, sizes)
 
 
