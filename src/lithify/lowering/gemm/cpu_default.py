@@ -194,13 +194,16 @@ class _Case:
         down, across = -(-self.m // rows), -(-self.n // columns)
         each, threads, many = _tile_time(self, tile), self.sharing, self.many_panels(tile)
         if many and (self.machine.own_bytes is not None or self.k > self.most_terms(columns)):
-            return down * across * each, inf
+            return down * _in_turn(across, threads) * each, inf
         over_rows = _in_turn(down, threads) * across * each + many * threads * self.n * self.k * _FROM_ANOTHER
         return (down * _in_turn(across, threads) * each if many else inf), over_rows
 
     def most_terms(self, columns: int) -> int:
-        """Terms of so many columns that a panel in the second cache has at most."""
-        return max(1, 3 * self.panel // (2 * columns * self.bytes("acc")))
+        """Terms of a block of the sum at most: those of a panel of so many columns that half of the second cache holds.
+
+        On Emerald Rapids a sum of 4096 terms in two blocks takes 2.8 % longer (4096 cubed; 256 rows: 6.5 %).
+        """
+        return max(1, self.machine.room // (2 * columns * self.bytes("acc")))
 
     @property
     def rows_meet(self) -> bool:
