@@ -49,6 +49,10 @@ GROUP = Level("group", 0)
 # Terms of the sum of which a left operand that lies along its rows is packed at a time: so many lines of one set of the
 # first cache, where the rows of a matrix begin as far apart as its sets repeat.
 _STEPS = 8
+# Multiply-adds in vectors of a block's register tile that are written out, where a loop of as many would end before the
+# processor has looked past it: of one row, 16 terms by four vectors. Measured on Sapphire Rapids with loops in C over
+# 768 x 768 elements in the second caches: 1.2 times as fast.
+_STRAIGHT = 64
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,8 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     in_result = (
         in_tiles and stored and not prepared.epilogue and not blocks.summed and _in_whole_blocks(product, parameters)
     )
-    derivation.apply(accumulated(blocks.reduction, row, column, OUT if in_result else PRIVATE, VEC))
+    steps = UNROLL if blocks.summed and _is_short(parameters, model, product) else SEQ
+    derivation.apply(accumulated(blocks.reduction, row, column, OUT if in_result else PRIVATE, VEC, steps))
     for depth, loop in enumerate([*blocks.around, *blocks.tiles]):
         derivation.apply(at(loop, map_level(SEQ if depth else place.level)))
     _legal_lanes(derivation, model)
@@ -117,6 +122,12 @@ def _stores_rows(program: Term, product: Product) -> bool:
     while program.kind == "let":
         program = program.args[1].args[0]
     return program is product.nest[0]
+
+
+def _is_short(parameters: Parameters, model: DeviceModel, product: Product) -> bool:
+    """Are the steps of a block of the sum, for a register tile, short enough to be straight code?"""
+    terms, rows, columns = (parameters.number(name) for name in ("kPerBlock", "mPerThread", "nPerThread"))
+    return terms * rows * columns <= _STRAIGHT * lanes_of(model, product.reduction)
 
 
 def _in_whole_blocks(product: Product, parameters: Parameters) -> bool:

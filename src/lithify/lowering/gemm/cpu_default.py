@@ -45,7 +45,7 @@ _SUMS, _ROWS_AT_ONCE, _ROWS_OF_ONE, _ROWS_OF_MEMORY = 8, 32, 128, 16
 _LINES_AHEAD, _SET_APART, _LINE = 32, 128 << 10, 64
 # Terms that a part of the sum has at least, for each thread one, and more for each row: the results of all parts are
 # stored and added.
-_TERMS_OF_PART, _TERMS_OF_ROW = 512, 32
+_TERMS_OF_PART, _TERMS_OF_ROW = 128, 32
 # Pieces for each thread, so that they end at about the same time; and how many times as many there may be for it.
 _PIECES, _MORE = 4, 4
 # Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
@@ -223,7 +223,7 @@ class _Case:
         if self.m > 1:
             return _ROWS_AT_ONCE
         row = self.n * self.bytes("b")
-        if row * self.k > self.machine.last:
+        if self.parts > 1 or row * self.k > self.machine.last:
             return _ROWS_OF_MEMORY
         lines = self.machine.second // _LINE // max(1, gcd(row, _SET_APART) // _LINE)
         return max(_ROWS_OF_MEMORY, min(_ROWS_OF_ONE, lines // _LINES_AHEAD))

@@ -131,8 +131,9 @@ def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int
     return at(loop_of(reduction, "reduce"), at((2, operand), copied))
 
 
-def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level) -> Strategy:
-    """Levels for the register tile: rows unrolled, columns in `lanes`, and `memory` for the accumulator.
+def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: Level, steps: Level) -> Strategy:
+    """Levels for the register tile: the `steps` of the sum, rows unrolled, columns in `lanes`, and `memory` for the
+    accumulator.
 
     Where there is work on the results, it reads the accumulator; otherwise they are copied out, unless they lie there.
     """
@@ -140,9 +141,9 @@ def accumulated(reduction: str, rows: str, columns: str, memory: Memory, lanes: 
     levels = repeat(at(rows, map_level(UNROLL))) >> repeat(at(columns, map_level(lanes)))
     here = loop_of(reduction, "reduce")
     read = at(_reads(reduction, rows), map_level(UNROLL) >> at((0,), levels)) >> at(
-        here, accumulate_read(SEQ, memory, tile)
+        here, accumulate_read(steps, memory, tile)
     )
-    there = accumulate_read(SEQ, memory, tile) if memory is OUT else accumulate(SEQ, memory, tile, tile)
+    there = accumulate_read(steps, memory, tile) if memory is OUT else accumulate(steps, memory, tile, tile)
     return first(read, at(here, there)) >> at(here, at((0,), levels))
 
 
