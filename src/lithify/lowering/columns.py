@@ -42,7 +42,7 @@ def in_rows(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     sums = [t for t in subterms(m.args[0]) if t.kind == "reduce"]
     if len(sums) != 1 or not is_flat(m) or not is_constant(m) or has_work(m.args[1]):
         return None
-    r, path = sums[0], _path(m.args[0].args[0], sums[0])
+    r, path = sums[0], path_to(m.args[0].args[0], sums[0])
     walk = loops.walk(r)
     if path is None or walk is None or not 0 < walk.strided >= walk.contiguous or not is_long_sum(r):
         return None
@@ -73,12 +73,12 @@ def _width(n: int, size: int, lanes: int, model: DeviceModel) -> int | None:
     return None
 
 
-def _path(body: Term, wanted: Term) -> Path | None:
+def path_to(body: Term, wanted: Term) -> Path | None:
     """Where a term is in a function's body, outside of the functions in it."""
     if body is wanted:
         return ()
     for k, a in enumerate(body.args):
-        below = None if body.kind == "lambda" else _path(a, wanted)
+        below = None if body.kind == "lambda" else path_to(a, wanted)
         if below is not None:
             return (k, *below)
     return None

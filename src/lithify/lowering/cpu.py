@@ -12,7 +12,7 @@ from lithify.lang.reading import has_work
 from lithify.lang.scalars import Scalar
 from lithify.lang.term import Term, subterms
 from lithify.lang.types import Type
-from lithify.lowering import columns, rearrangement, row_blocks, stages
+from lithify.lowering import columns, dot_products, rearrangement, row_blocks, stages
 from lithify.lowering.facts import (
     CHEAP_WORK,
     body_work,
@@ -106,8 +106,7 @@ class CpuStrategist(DeviceStrategist):
         if in_rows is not None:
             return in_rows
         if not nest and self.spreads(work(m)):
-            down = columns.in_rows(m, self.model, self.loops) if self.blocks_rows and self._vectorises(m) else None
-            return Choice(path, self.spread(m) if down is None else down)
+            return Choice(path, self._rows_at_a_time(m) or self.spread(m))
         if is_flat(m):
             exact = not is_constant(m) and accumulates(program, path)
             return Choice(path, self._in_whole_vectors(m) if exact else self._vectorised(m))
@@ -140,6 +139,13 @@ class CpuStrategist(DeviceStrategist):
         if row.args[1].kind == "zip":
             return Choice((*path, 0, 0, 1), zip_of_maps)
         return self.fused(row, (*path, 0, 0), (*nest, SEQ))
+
+    def _rows_at_a_time(self, m: Term) -> Strategy | None:
+        """Several rows of a matrix at a time, for sums down its columns or along its rows."""
+        if not self.blocks_rows:
+            return None
+        read = columns.in_rows if self._vectorises(m) else dot_products.together
+        return read(m, self.model, self.loops)
 
     def spreads(self, operations: int) -> bool:
         """Is a loop outside of all others worth running in parallel?"""

@@ -123,10 +123,12 @@ def test_where_there_are_no_parts(form: str, sizes: tuple[int, int, int], parts:
 @pytest.mark.parametrize(
     ("n", "k", "rows"),
     [
-        (1001, 2048, 128),
-        (4096, 4096, 16),  # rows that share few sets of the second cache
-        (2304, 768, 64),
-        (3072, 768, 16),
+        (1001, 2047, 128),
+        (4096, 4095, 16),  # rows that share few sets of the second cache
+        (2304, 767, 64),
+        (3072, 765, 16),
+        (1001, 2048, 16),  # each thread reads its part from one end to the other
+        (2304, 768, 16),
         (32000, 4096, 16),  # more than the last cache holds
     ],
 )

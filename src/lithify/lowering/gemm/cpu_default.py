@@ -40,11 +40,13 @@ _SUMS_BEYOND = 4
 # Of few rows: how many times a block's sums fit the second cache, and the rows of the right operand read at a time.
 # Measured on Sapphire Rapids: a single row gains 8 to 18 % by 128 where the last cache holds the operand and loses 7
 # where memory gives it; more rows lose 30. The second cache must hold some lines of each meanwhile, what it looks ahead
-# for among them, and lines that lie `_SET_APART` bytes from each other share a set.
+# for among them, and lines that lie `_SET_APART` bytes from each other share a set. Who has a part of the sum, and so
+# the operand from one end to the other, reads few rows: 16 gain 5 to 10 % over 128 there.
 _SUMS, _ROWS_AT_ONCE, _ROWS_OF_ONE, _ROWS_OF_MEMORY = 8, 32, 128, 16
 _LINES_AHEAD, _SET_APART, _LINE = 32, 128 << 10, 64
 # Terms that a part of the sum has at least, for each thread one, and more for each row: the results of all parts are
-# stored and added.
+# stored and added. Measured on Emerald Rapids, one row in two parts by two threads: 1.33 times as fast for 768 x 768,
+# 1.6 for 1024 x 1024, 1.12 and 1.03 for 2304 and 3072 columns of 768 terms, 1.4 or more for 8192 of 512.
 _TERMS_OF_PART, _TERMS_OF_ROW = 128, 32
 # Pieces for each thread, so that they end at about the same time; and how many times as many there may be for it.
 _PIECES, _MORE = 4, 4

@@ -35,7 +35,9 @@ _PLAIN, _STREAMING, _SLOTS, _POOL, _POOL_RUN, _SWITCH = range(6)
 _PARAMETERS, _RESULTS, _WIDTH, _RELEASE, _BYTES, _PLACES, _RECORDS = range(6, 13)
 _KIND, _SLOT, _THING, _SIZE, _NDIM, DIMS = range(6)
 
-_ON_STACK = 1 << 16  # bytes of temporaries that are not worth asking for a block
+# Bytes of temporaries that are not worth asking for a block, which takes 3 to 8 microseconds: a row of 2304 columns
+# times a matrix takes 90.
+_ON_STACK = 1 << 16
 _ALIGNMENT = 64
 
 
