@@ -18,6 +18,7 @@ from lithify.lang.module import Elaborated
 from lithify.lang.scalars import SCALARS
 from lithify.lowering import lower
 from lithify.lowering.families import recognise
+from lithify.lowering.gemm.cpu_machine import Machine
 from lithify.lowering.gemm.operands import dot_products, unpacked
 from lithify.lowering.tuning import Parameters
 from lithify.machine import DeviceModel, cpu_model, read_cpu
@@ -133,6 +134,38 @@ def test_other_choices(scalar: str, parameters: str) -> None:
 )
 def test_other_tiles(scalar: str, parameters: str) -> None:
     assert "amx.16x16x" in check(scalar, TILES, (48, 17, 32), parameters)
+
+
+@pytest.mark.parametrize("scalar", ["bf16", "i8"])
+@pytest.mark.parametrize(("right", "in_turn"), [("b", True), ("transpose b", False)])
+def test_panels_are_packed_in_turn_where_their_rows_follow_one_another(scalar: str, right: str, in_turn: bool) -> None:
+    m, n, k = 16, 64, 128
+    e = product(scalar, m, n, k, right=right)
+    found = recognise(e.term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    chosen = space.default.updated(mPerThread=16, mPerBlock=16, nPerThread=16, nPerBlock=64, packB="thread", outer="n")
+    program = translate(lower(e.term, TILES, parameters=chosen).term, e.parameters, device=TILES)
+    a, b = inputs(scalar, (m, k), 1), inputs(scalar, (k, n), 2)
+    (result,) = run(program, {"a": a, "b": b if in_turn else b.T})
+    np.testing.assert_array_equal(result, a.astype(np.float64) @ b.astype(np.float64))
+    text = show(program)
+    (stored,) = set(re.findall(r"t\[(\w[\w.]*), (\w[\w.]*), [^]]*\] := b\[", text))
+    loops = [text.index(f"{name} < ") for name in stored]
+    assert (loops[1] < loops[0]) is in_turn  # the steps of the sum around the panels
+
+
+@pytest.mark.parametrize("scalar", ["bf16", "i8"])
+@pytest.mark.parametrize("size", [1024, 2048, 4096])
+def test_rows_that_pass_by_take_little_of_the_second_cache(scalar: str, size: int) -> None:
+    found = recognise(product(scalar, size, size, size).term)
+    assert found is not None
+    space = found[0].space(found[1], TILES)
+    assert space is not None
+    rows, line = space.default.number("mPerBlock"), size * SCALARS[scalar].bytes
+    room = Machine.of(found[1], TILES).room
+    assert rows == space.default.number("mPerThread") or 16 * rows * line <= room
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from lithify.lowering.gemm.register import (
     block_sums,
     by_steps,
     interchange,
+    interleaved_bare,
     outer_products,
     split,
     staged,
@@ -200,19 +201,25 @@ def _pack(
             continue
         moved = prepared.as_stored and not has_work(product.operands[name == "packB"])
         terms, steps = min(parameters.number("kPerBlock"), product.sizes["k"]), 0
+        within: tuple[Level, ...] = (VEC,)
+        panels = parameters.number("nPerBlock") // parameters.number("nPerThread")
+        in_turn = panels > 1 and not blocks.summed and goes_over_columns(product.nest[-1])
         if moved and name == "packB" and not goes_over_columns(product.nest[-1]):
             shape = terms, parameters.number("nPerThread")
             derivation.apply(staged_across(blocks.reduction, operand, memory, shape, lanes))
         elif moved and name == "packA" and goes_over_columns(product.nest[-2]):
             steps = gcd(terms, _STEPS)
             derivation.apply(staged_bare(blocks.reduction, operand, memory))
+        elif name == "packB" and prepared.interleaved and in_turn:
+            steps, within = 1, (SEQ, VEC, UNROLL)
+            derivation.apply(interleaved_bare(blocks.reduction, operand, memory, prepared.interleaved))
         elif name == "packB" and prepared.interleaved:
             derivation.apply(staged_interleaved(blocks.reduction, operand, memory, prepared.interleaved, VEC))
         else:
             derivation.apply(staged(blocks.reduction, operand, memory, (*levels, *prepared.group)))
         on_heap = memory is HEAP
         loops = [*blocks.around, *blocks.tiles] if on_heap else blocks.within
-        _move_out(derivation, memory, place, loops, steps)
+        _move_out(derivation, memory, place, loops, steps, within)
 
 
 def _legal_lanes(derivation: Derivation, model: DeviceModel) -> None:
@@ -235,11 +242,13 @@ def _vector_of(length: int) -> Predicate:
     return is_one
 
 
-def _move_out(derivation: Derivation, memory: Memory, place: _Place, loops: list[str], steps: int) -> None:
+def _move_out(
+    derivation: Derivation, memory: Memory, place: _Place, loops: list[str], steps: int, within: tuple[Level, ...]
+) -> None:
     """A packed tile out of loops (outermost first): all tiles that a loop needs are packed before it.
 
     What is on the heap is packed by all threads. `steps`: terms of all tiles of the innermost loop that are packed
-    together; 0 where each tile is packed by itself.
+    together, and the levels `within` each; 0 where each tile is packed by itself.
     """
     for loop in reversed(loops):
         derivation.apply(try_(at(loop, hoist(memory))) >> try_(at(loop, hoist_expanded(memory))) >> NARROW)
@@ -249,5 +258,5 @@ def _move_out(derivation: Derivation, memory: Memory, place: _Place, loops: list
     staged_loops = [name for loop in loops if (name := f"{loop}.staged") in present]
     for name in staged_loops:
         by_itself = not steps or name is not staged_loops[-1]
-        derivation.apply(at(name, map_level(level)) if by_itself else by_steps(name, level, steps))
+        derivation.apply(at(name, map_level(level)) if by_itself else by_steps(name, level, steps, (SEQ, SEQ, *within)))
         level = SEQ

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithify.lang.levels import INLINE, OUT, SEQ, UNROLL, VEC, Level, Memory
+from lithify.lang.levels import INLINE, OUT, SEQ, UNROLL, Level, Memory
 from lithify.lang.term import Term
 from lithify.lowering.rearrangement import tiled_copy
 from lithify.rewrite import Strategy, at, first, loop_of, repeat, seq, topdown, try_
@@ -113,13 +113,18 @@ def staged_bare(reduction: str, operand: int, memory: Memory) -> Strategy:
     return at(loop_of(reduction, "reduce"), at((2, operand), to_memory(memory)))
 
 
-def by_steps(tiles: str, level: Level, terms: int) -> Strategy:
+def interleaved_bare(reduction: str, operand: int, memory: Memory, group: int) -> Strategy:
+    """`staged_bare` for an operand that `staged_interleaved` would copy."""
+    return at(loop_of(reduction, "reduce"), at((2, operand), interleaved(group) >> at((1,), to_memory(memory))))
+
+
+def by_steps(tiles: str, level: Level, terms: int, levels: tuple[Level, ...]) -> Strategy:
     """The copy of an operand's tiles, all of one step of the sum after another: so it lies in memory.
 
     `tiles` is the loop over tiles, `terms` of each are copied before the next tile: lines of the caches are written in
-    few pieces, and those that are read are few, too.
+    few pieces, and those that are read are few, too. `levels`: over tiles, over these terms, and within a step.
     """
-    return at(tiles, copy_steps(level, terms, (SEQ, SEQ, VEC))) >> at(tiles, map_level(INLINE))
+    return at(tiles, copy_steps(level, terms, levels)) >> at(tiles, map_level(INLINE))
 
 
 def staged_across(reduction: str, operand: int, memory: Memory, shape: tuple[int, int], lanes: int) -> Strategy:
