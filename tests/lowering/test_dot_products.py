@@ -67,7 +67,7 @@ def test_few_rows_are_left_to_the_threads() -> None:
     assert not together("product", 4 * host().cores - 1, 1 << 14)
 
 
-def test_what_memory_gives_is_asked_for_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_from_far_is_asked_for_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert together("product", 256, 512)
-    monkeypatch.setattr(dot_products, "_SHARE", 0)
+    monkeypatch.setattr(dot_products, "_MOST", 0)
     assert not together("product", 256, 512)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from lithify.lang.levels import PAR, PRIVATE, UNROLL
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lowering.columns import path_to
-from lithify.lowering.facts import bytes_of, has_lanes, is_flat, is_long_sum, lanes_of, last_cache
+from lithify.lowering.facts import bytes_of, core_cache, has_lanes, is_flat, is_long_sum, lanes_of
 from lithify.lowering.loops import Loops
 from lithify.lowering.work import is_constant, length_of
 from lithify.machine import DeviceModel
@@ -30,9 +30,9 @@ from lithify.rules.reduction import reduce_lanes
 # threads: four rows of four vectors take 0.85 of the time of one row of eight where the second caches hold the matrix,
 # 0.88 for 4096 x 4096 elements in the last; eight rows of two are as fast, two of four and sixteen of one 0.95.
 _ROWS, _VECTORS = 4, (4, 2, 1)
-# Steps that a sum has at least, and the share of the last cache up to which rows are taken together: what comes from
-# memory, one row after another is asked for far ahead (256 MiB took 1.04 to 1.13 times as long by four rows).
-_LEAST_STEPS, _SHARE = 2, 1 / 2
+# Steps that a sum has at least, and how many times the cores' own caches the matrix takes at most: what comes from far
+# is asked for ahead, one row after another (64 MiB took no less time by four rows, 256 MiB 1.04 to 1.13 times as long).
+_LEAST_STEPS, _MOST = 2, 4
 
 
 def together(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
@@ -48,7 +48,7 @@ def together(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     vectors = next((v for v in _VECTORS if n % (v * lanes) == 0 and n >= _LEAST_STEPS * v * lanes), None)
     if vectors is None or rows < _ROWS * model.cores or dangling(r) != {0} or not _shares(r):
         return None
-    if rows * n * bytes_of(r.type) > _SHARE * last_cache(model):
+    if rows * n * bytes_of(r.type) > _MOST * model.cores * core_cache(model):
         return None
     if rows % _ROWS:
         return split_range(rows // _ROWS * _ROWS)

@@ -16,7 +16,7 @@ from math import gcd
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
-from lithify.lowering.facts import lanes_of
+from lithify.lowering.facts import bytes_of, core_cache, lanes_of
 from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
 from lithify.lowering.gemm.parts import split_in_parts, without_batch
 from lithify.lowering.gemm.problem import Product, goes_over_columns
@@ -51,9 +51,10 @@ GROUP = Level("group", 0)
 # first cache, where the rows of a matrix begin as far apart as its sets repeat.
 _STEPS = 8
 # Multiply-adds in vectors of a block's register tile that are written out, where a loop of as many would end before the
-# processor has looked past it: of one row, 16 terms by four vectors. Measured on Sapphire Rapids with loops in C over
-# 768 x 768 elements in the second caches: 1.2 times as fast.
-_STRAIGHT = 64
+# processor has looked past it: of one row, 16 terms by four vectors. Measured on Emerald Rapids with loops in C over
+# 768 x 768 elements in the second caches: 1.2 times as fast. And how many times the cores' own caches the right operand
+# takes at most for it: the loop asks for what comes from further (96 MiB gained nothing without one).
+_STRAIGHT, _NEAR = 64, 4
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,11 @@ def _stores_rows(program: Term, product: Product) -> bool:
 
 
 def _is_short(parameters: Parameters, model: DeviceModel, product: Product) -> bool:
-    """Are the steps of a block of the sum, for a register tile, short enough to be straight code?"""
+    """Are the steps of a block of the sum, for a register tile, so few, and near, that they are straight code?"""
     terms, rows, columns = (parameters.number(name) for name in ("kPerBlock", "mPerThread", "nPerThread"))
-    return terms * rows * columns <= _STRAIGHT * lanes_of(model, product.reduction)
+    right = product.sizes["n"] * product.sizes["k"] * bytes_of(product.reduction.type)
+    near = right <= _NEAR * model.cores * core_cache(model)
+    return near and terms * rows * columns <= _STRAIGHT * lanes_of(model, product.reduction)
 
 
 def _in_whole_blocks(product: Product, parameters: Parameters) -> bool:
