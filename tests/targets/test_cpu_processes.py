@@ -121,6 +121,23 @@ def test_any_number_of_threads(threads: int) -> None:
         np.testing.assert_array_equal(run(x), -x)
 
 
+@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("pieces", [1, 3, 8])
+def test_shares_of_any_range(threads: int, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges shorter than the number of threads, and those that do not divide by it: every element once."""
+    monkeypatch.setattr("lithify.targets.cpu.policy.LEAST_WORK", 0)
+    monkeypatch.setattr("lithify.targets.cpu.policy.PIECES", pieces)
+    monkeypatch.setattr("lithify.targets.cpu.policy.PIECE_WORK", 1)
+    for n in (2, 3, 5, 8, 13, 22, 57):
+        a, c = buffer("a", n), buffer("c", n, role="output", memory=OUT)
+        r, p, q = index("r", 50), index("p", n), index("q", n)
+        copy = loop(p, n, ir.Store(c, (p,), ir.Load(a, (p,))))
+        add = ir.Store(c, (q,), op("add", ir.Load(c, (q,)), ir.Constant(1.0, f32)))
+        run = CpuTarget(threads).compile(program([a], [c], copy, loop(r, 50, loop(q, n, add, level=PAR))))
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(run(x), x + 50)
+
+
 def test_many_short_parallel_loops() -> None:
     """The pool is woken 20 000 times; a lost wake-up would hang here, a lost piece would leave a wrong element."""
     n, rounds = 64, 20000

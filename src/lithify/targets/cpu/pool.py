@@ -49,7 +49,7 @@ class Pool:
     def __init__(self, threads: int, code: bytes) -> None:
         self.threads = threads
         self._library = Library(code, *_FUNCTIONS)
-        self._state = (ctypes.c_int64 * (runtime.WORDS + 8))()
+        self._state = (ctypes.c_int64 * (runtime.words(threads) + 8))()
         self.address = -(-ctypes.addressof(self._state) // 64) * 64
         self.entry = self._library.addresses["lithify_pool_run"]
         self._run = self._native("lithify_pool_run", ctypes.c_void_p, ctypes.c_void_p)

@@ -1,8 +1,12 @@
 """The pool of threads, in native code: no interpreter lock is taken between two parallel loops.
 
-A kernel's parallel loop calls `lithify_dispatch`; the caller and the workers take pieces of its range from one counter.
-A worker that comes after the others have finished the range is not waited for. The workers are Python threads that stay
-in one native call (`lithify_worker`) until the pool is closed.
+A kernel's parallel loop calls `lithify_dispatch`; its range is cut into as many equal shares as there are threads, each
+in some pieces. The caller and the workers take pieces of their own shares first, so that a thread meets the same part
+of an array at each call, and finds it in the caches of its core; then what is left of the others'. A worker that comes
+after all pieces have been taken is not waited for. The workers are Python threads that stay in one native call
+(`lithify_worker`) until the pool is closed.
+
+A share's counter says how many of its pieces have been taken, and in which loop: nobody has to set it back.
 
 A worker that has finished looks for more work for a while before it sleeps, because waking it costs more than many
 loops take: after each loop, for as long as the pool's limit. Sleeping workers are woken only for much work, or when the
@@ -25,13 +29,19 @@ STATE, TASK, FRAME, EXTENT, PIECE = 48, 49, 50, 51, 52
 # Set once: the threads, the longest spinning in nanoseconds, the CPU where the caller works (-1: anywhere), and the
 # addresses of the sets of CPUs of the process and of the caller.
 THREADS, SPIN, PLACE, ALL_CPUS, ONE_CPU, CLOSED = 56, 57, 58, 59, 60, 61
-NEXT = 64
-SLEEPERS, WAITING = 72, 73
-BUSY, LAST = 80, 81
-WORDS = 88
+SLEEPERS, WAITING = 64, 65
+BUSY, LAST = 72, 73
+TAKEN = 80  # the counters of the shares; side by side: a thread that has done its own looks at all
 SET_BYTES = 128  # of a set of CPUs
 
 _JOINED, _OPEN, _STOP, _LOOP = 0xFFFF, 1 << 16, 1 << 17, 18  # the parts of STATE
+_PIECES = (1 << _LOOP) - 1  # of a counter in TAKEN, the pieces; the loop is where STATE has it
+
+
+def words(threads: int) -> int:
+    """The 8-byte words of a pool of so many threads."""
+    return TAKEN + threads
+
 
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -158,21 +168,58 @@ entry:
   ret i64 %all
 }}
 
-; pieces of the range, one after another, until it is used up
-define internal void @take_pieces(ptr %pool, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 %worker) {{
+; pieces of the range of a loop by its number: of the worker's own share, then of those after it, until all are taken
+define internal void @take_pieces(ptr %pool, i64 %loop, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 %worker) {{
 entry:
-  %next = getelementptr i64, ptr %pool, i64 {NEXT}
+  %threads.p = getelementptr i64, ptr %pool, i64 {THREADS}
+  %threads = load i64, ptr %threads.p
+  %each = udiv i64 %extent, %threads
+  %longer = urem i64 %extent, %threads
+  br label %next
+next:
+  %tried = phi i64 [ 0, %entry ], [ %more, %used.up ]
+  %all = icmp eq i64 %tried, %threads
+  br i1 %all, label %done, label %choose
+choose:
+  %far = add i64 %worker, %tried
+  %wraps = icmp uge i64 %far, %threads
+  %round = select i1 %wraps, i64 %threads, i64 0
+  %share = sub i64 %far, %round
+  %is.longer = icmp ult i64 %share, %longer
+  %before = select i1 %is.longer, i64 %share, i64 %longer
+  %even = mul i64 %each, %share
+  %first = add i64 %even, %before
+  %one = zext i1 %is.longer to i64
+  %size = add i64 %each, %one
+  %last = add i64 %first, %size
+  %place = add i64 %share, {TAKEN}
+  %taken.p = getelementptr i64, ptr %pool, i64 %place
   br label %again
 again:
-  %begin = atomicrmw add ptr %next, i64 %piece seq_cst
-  %some = icmp slt i64 %begin, %extent
-  br i1 %some, label %run, label %done
+  %old = load atomic i64, ptr %taken.p seq_cst, align 8
+  %of = lshr i64 %old, {_LOOP}
+  %known = icmp eq i64 %of, %loop
+  %fresh = shl i64 %loop, {_LOOP}
+  %now = select i1 %known, i64 %old, i64 %fresh
+  %taken = and i64 %now, {_PIECES}
+  %passed = mul i64 %taken, %piece
+  %begin = add i64 %first, %passed
+  %some = icmp slt i64 %begin, %last
+  br i1 %some, label %claim, label %used.up
+claim:
+  %then = add i64 %now, 1
+  %swap = cmpxchg ptr %taken.p, i64 %old, i64 %then seq_cst seq_cst
+  %mine = extractvalue {{ i64, i1 }} %swap, 1
+  br i1 %mine, label %run, label %again
 run:
   %limit = add i64 %begin, %piece
-  %beyond = icmp sgt i64 %limit, %extent
-  %end = select i1 %beyond, i64 %extent, i64 %limit
+  %beyond = icmp sgt i64 %limit, %last
+  %end = select i1 %beyond, i64 %last, i64 %limit
   call void %task(i64 %begin, i64 %end, ptr %frame, i64 %worker)
   br label %again
+used.up:
+  %more = add i64 %tried, 1
+  br label %next
 done:
   ret void
 }}
@@ -252,7 +299,7 @@ work:
   %frame = load ptr, ptr %frame.p
   %extent = load i64, ptr %extent.p
   %piece = load i64, ptr %piece.p
-  call void @take_pieces(ptr %pool, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 %worker)
+  call void @take_pieces(ptr %pool, i64 %loop, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 %worker)
   %before = atomicrmw sub ptr %state.p, i64 1 seq_cst
   %waiting = load atomic i64, ptr %waiting.p seq_cst, align 8
   %alone = icmp eq i64 %waiting, 0
@@ -278,7 +325,6 @@ entry:
   %piece.p = getelementptr i64, ptr %pool, i64 {PIECE}
   %threads.p = getelementptr i64, ptr %pool, i64 {THREADS}
   %spin.p = getelementptr i64, ptr %pool, i64 {SPIN}
-  %next.p = getelementptr i64, ptr %pool, i64 {NEXT}
   %sleepers.p = getelementptr i64, ptr %pool, i64 {SLEEPERS}
   %waiting.p = getelementptr i64, ptr %pool, i64 {WAITING}
   %last.p = getelementptr i64, ptr %pool, i64 {LAST}
@@ -313,7 +359,6 @@ open:
   store ptr %frame, ptr %frame.p
   store i64 %extent, ptr %extent.p
   store i64 %piece, ptr %piece.p
-  store i64 0, ptr %next.p
   %old = load atomic i64, ptr %state.p seq_cst, align 8
   %counted = lshr i64 %old, {_LOOP}
   %number = add i64 %counted, 1
@@ -327,7 +372,7 @@ wake:
   %u = call i32 @pthread_mutex_unlock(ptr %pool)
   br label %share
 share:
-  call void @take_pieces(ptr %pool, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 0)
+  call void @take_pieces(ptr %pool, i64 %number, ptr %task, ptr %frame, i64 %extent, i64 %piece, i64 0)
   %closed = atomicrmw and ptr %state.p, i64 {~_OPEN} seq_cst
   %joined = and i64 %closed, {_JOINED}
   %together = icmp ne i64 %joined, 0
