@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from lithify.kernel.evaluator import run
 from lithify.kernel.translate import translate
 from lithify.lang.errors import RewriteFailed
+from lithify.lang.levels import VEC
 from lithify.lang.module import Elaborated
+from lithify.lang.term import subterms
 from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters, Space
+from lithify.lowering.work import length_of
 from lithify.machine import GENERIC_CPU, DeviceModel, host
 from lithify.machine.memory import Cache
 from lithify.targets.cpu import CpuTarget
@@ -28,6 +31,7 @@ from tests.lowering.gemm.programs import FORMS, by_name, program_of
 # behind OpenCL.
 MODEL = replace(host(), vector_bytes=8, cores=2)
 OPENCL = replace(GENERIC_CPU, vector_bytes=8, vector_lanes=2, cores=2)
+WIDE = replace(MODEL, vector_bytes=64, caches=(Cache(1, 48 << 10, 64), Cache(2, 2 << 20, 64)))
 TARGET = CpuTarget()
 
 
@@ -156,6 +160,35 @@ def test_any_parameters_compiled(form: str, sizes: tuple[int, int, int], seed: i
     out = np.full(expected.shape, np.nan, np.float32)
     TARGET.compile(kernels)(*arguments, out=out)
     np.testing.assert_array_equal(out, expected, err_msg=str(drawn))
+
+
+@pytest.mark.parametrize("n", [10, 12, 13, 15, 16])
+@pytest.mark.parametrize("form", FORMS)
+def test_vectors_beyond_the_columns_are_not_computed(form: str, n: int) -> None:
+    """Where the last tile holds whole registers of padding, they are vectors of their own; otherwise a row is one."""
+    program, _, _ = program_of(form, 4, n, 3)
+    tiles = {"mPerBlock": 2, "nPerBlock": 8, "mPerThread": 2, "nPerThread": 8, "kPerBlock": 3}
+    space = _space(program)
+    parameters = space.default.updated(**tiles, outer="m", packA="none", packB="thread")
+    lowered = lower(program.term, MODEL, parameters=parameters).term
+    vectors = {length_of(t) for t in subterms(lowered) if t.kind == "map" and t["level"] == VEC}
+    register = MODEL.vector_width(32)
+    assert max(vectors) == (register if -n % 8 >= register else 8)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "outer"),
+    [
+        ((300, 300, 64), "m"),  # threads do not write the same lines
+        ((5, 1000, 90), "n"),  # few rows
+    ],
+)
+def test_which_results_a_thread_computes(sizes: tuple[int, int, int], outer: str) -> None:
+    program, _, _ = program_of("plain", *sizes)
+    chosen = _space(program, WIDE).default
+    assert (chosen["outer"], chosen["packA"], chosen["packB"]) == (outer, "none", "none")
+    if outer == "n":
+        assert -(-sizes[1] // chosen.number("nPerBlock")) == WIDE.cores
 
 
 @pytest.mark.parametrize("sizes", [(1, 5, 1), (1, 1, 1), (7, 7, 7), (2, 33, 1), (17, 2, 40), (33, 65, 17), (5, 1, 9)])

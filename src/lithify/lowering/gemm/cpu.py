@@ -17,6 +17,7 @@ from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNR
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
 from lithify.lowering.facts import bytes_of, core_cache, lanes_of
+from lithify.lowering.gemm.cpu_machine import lanes_of_sums
 from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
 from lithify.lowering.gemm.parts import split_in_parts, without_batch
 from lithify.lowering.gemm.problem import Product, goes_over_columns
@@ -116,7 +117,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
     derivation.apply(accumulated(blocks.reduction, row, column, OUT if in_result else PRIVATE, VEC, steps))
     for depth, loop in enumerate([*blocks.around, *blocks.tiles]):
         derivation.apply(at(loop, map_level(SEQ if depth else place.level)))
-    _legal_lanes(derivation, model)
+    _legal_lanes(derivation, _widest(product, parameters, model))
 
 
 def _stores_rows(program: Term, product: Product) -> bool:
@@ -225,14 +226,24 @@ def _pack(
         _move_out(derivation, memory, place, loops, steps, within)
 
 
-def _legal_lanes(derivation: Derivation, model: DeviceModel) -> None:
-    """Vectors that the machine's code cannot be written with, or is slow with, as several side by side.
+def _widest(product: Product, parameters: Parameters, model: DeviceModel) -> int:
+    """The lanes of the widest vector: of one register where the last tile has whole registers beyond the columns.
+
+    These are then vectors of their own, whose sums nobody reads and nobody computes.
+    """
+    lanes = lanes_of_sums(str(product.reduction.type), model)
+    beyond = -product.sizes["n"] % parameters.number("nPerThread")
+    return lanes if beyond >= lanes else model.vector_lanes
+
+
+def _legal_lanes(derivation: Derivation, widest: int) -> None:
+    """Vectors that the machine's code cannot be written with, or is slow with, as several of at most `widest` lanes.
 
     LLVM takes a vector whose length is no power of two through memory, element by element.
     """
     lengths = {length_of(t) for t in subterms(derivation.term) if t.kind == "map" and t["level"] == VEC}
     for length in sorted(lengths):
-        legal = min(model.vector_lanes, length & -length)
+        legal = min(widest, length & -length)
         if length > legal:
             derivation.apply(repeat(at(_vector_of(length), split_lanes(legal))))
 

@@ -12,19 +12,13 @@ from math import gcd, inf
 
 from lithify.lang.scalars import SCALARS
 from lithify.lowering.gemm.cpu_machine import Machine
+from lithify.lowering.gemm.cpu_tile import Results, instruction_tile, register_tiles
 from lithify.lowering.gemm.operands import NONE, wants_packing
 from lithify.lowering.gemm.problem import lies_across
 from lithify.lowering.tuning import Parameters, Problem
 from lithify.machine import InstructionRow
 from lithify.machine import instruction as instruction_of
 
-# Vectors side by side in a register tile.
-VECTORS = (1, 2, 3, 4)
-# Tile registers that hold results: there are eight, half of them for what is multiplied.
-TILES_OF_RESULTS = 4
-# How long it takes to load a tile from the second cache, in instructions: measured on Sapphire Rapids, where they take
-# 16 cycles.
-_LOAD = 1.4
 # How many packed panels the second cache could hold; fewer terms behind OpenCL where the elements of the left operand
 # that they take lie pages apart: they share a few lines of the first cache.
 _PANELS, _SUM_OF_ONE_SET, _PAGE = 4, 256, 4096
@@ -48,6 +42,11 @@ _LINES_AHEAD, _SET_APART, _LINE = 32, 128 << 10, 64
 # stored and added. Measured on Emerald Rapids, one row in two parts by two threads: 1.33 times as fast for 768 x 768,
 # 1.6 for 1024 x 1024, 1.12 and 1.03 for 2304 and 3072 columns of 768 terms, 1.4 or more for 8192 of 512.
 _TERMS_OF_PART, _TERMS_OF_ROW = 128, 32
+# Cycles until a line that another core has written may be written: measured on Emerald Rapids by products whose columns
+# two threads share, 115 to 230 a row more than by those whose rows they do.
+_SHARED_LINE = 130
+# Multiply-adds of which other threads would take longer to hear.
+_ALONE = 1 << 18
 # Pieces for each thread, so that they end at about the same time; and how many times as many there may be for it.
 _PIECES, _MORE = 4, 4
 # The share of the second cache that rows of a packed left operand take as they pass by; the less of it, the better for
@@ -162,8 +161,23 @@ class _Case:
     def tile(self) -> tuple[int, int]:
         """Rows and columns of the register tile."""
         if self.on_tiles is not None:
-            return _tiles(self.m, self.n, self.on_tiles)
-        return min(_register_tiles(self), key=lambda tile: min(self.times(tile)))
+            return instruction_tile(self.m, self.n, self.on_tiles)
+        return min(register_tiles(self.m, self.n, self.machine), key=lambda tile: min(self.times(tile)))
+
+    @property
+    def stays(self) -> bool:
+        """Does the right operand stay in the second cache, read as it lies in memory?"""
+        straight = along_rows(self.problem, "B") and not any(self.packed) and not self.once
+        return straight and self.n * self.k * self.bytes("acc") <= self.machine.room // 2
+
+    @property
+    def shared_out(self) -> bool:
+        """Does each thread have one share, of the rows or of the columns? What it reads again stays in its cache.
+
+        Large right operands whose rows share a few sets of the first cache are better packed, a part by each thread.
+        """
+        scattered = self.rows_meet and 2 * self.n * self.k * self.bytes("acc") > self.panel
+        return self.stays and not self.by_batch and not scattered and self.machine.own_bytes is None
 
     @cached_property
     def packed(self) -> tuple[bool, bool]:
@@ -194,15 +208,23 @@ class _Case:
     def times(self, tile: tuple[int, int]) -> tuple[float, float]:
         """Cycles of all threads for the whole result in tiles: if they share out columns, and if rows.
 
-        What lies outside of the result counts, and the time in which threads wait for others.
+        The time in which threads wait for others counts.
         """
-        rows, columns = tile
-        down, across = -(-self.m // rows), -(-self.n // columns)
-        each, threads, many = _tile_time(self, tile), self.sharing, self.many_panels(tile)
-        if many and (self.machine.own_bytes is not None or self.k > self.most_terms(columns)):
-            return down * _in_turn(across, threads) * each, inf
-        over_rows = _in_turn(down, threads) * across * each + many * threads * self.n * self.k * _FROM_ANOTHER
-        return (down * _in_turn(across, threads) * each if many else inf), over_rows
+        threads, many = self.sharing, self.many_panels(tile)
+        columns = self._time(self.m, _part(self.n, tile[1], threads), tile)
+        if many and not self.shared_out and (self.machine.own_bytes is not None or self.k > self.most_terms(tile[1])):
+            return threads * columns, inf
+        rows = self._time(_part(self.m, tile[0], threads), self.n, tile)
+        if self.shared_out:
+            return threads * (columns + _SHARED_LINE * self.m), threads * rows
+        packed_together = many * self.n * self.k * _FROM_ANOTHER
+        return (threads * columns if many else inf), threads * (rows + packed_together)
+
+    def _time(self, rows: int, columns: int, tile: tuple[int, int]) -> float:
+        """Cycles of a thread for so many rows and columns of the result."""
+        far = self.g * self.m * self.n * self.bytes("acc") > self.machine.threads * self.machine.second // 2
+        near = self.is_near(columns if self.shared_out else tile[1])
+        return Results(rows, columns, self.k, far, near, packed=not self.stays).time(tile, self.machine)
 
     def most_terms(self, columns: int) -> int:
         """Terms of a block of the sum at most: those of a panel of so many columns that half of the second cache holds.
@@ -210,6 +232,11 @@ class _Case:
         On Emerald Rapids a sum of 4096 terms in two blocks takes 2.8 % longer (4096 cubed; 256 rows: 6.5 %).
         """
         return max(1, self.machine.room // (2 * columns * self.bytes("acc")))
+
+    def is_near(self, columns: int) -> bool:
+        """Do so many columns of the right operand, where they are multiplied, stay in the first cache?"""
+        row = columns * self.bytes("acc") + _LINE * self.stays  # in memory it begins in the middle of a line
+        return not (self.stays and self.rows_meet) and self.k * row <= self.machine.first // 2
 
     @property
     def rows_meet(self) -> bool:
@@ -260,7 +287,7 @@ class _Case:
     @property
     def sharing(self) -> int:
         """Threads that share out the blocks of one product."""
-        return self.machine.threads if self.g == 1 else 1
+        return self.machine.threads if self.g == 1 and self.m * self.n * self.k > _ALONE else 1
 
     @property
     def all_rows(self) -> int:
@@ -282,11 +309,17 @@ def _blocks(case: _Case) -> _Blocks:
         return _packed(case, *case.packed)
     if case.once:
         return _read_once(case) if straight else _panel_at_a_time(case)
-    if straight and all_of_b <= case.machine.room // 2:  # it stays in the second cache, as it lies in memory
+    if case.shared_out:
+        if case.wide:
+            return _Blocks("n", case.all_rows, up(_part(case.n, case.tile[1], case.sharing), case.tile[1]), case.k)
+        return _Blocks("m", case.tile[0], case.all_columns, case.k)
+    if case.stays:
+        if case.by_batch and case.is_near(case.tile[1]):
+            return _Blocks("n", case.all_rows, case.tile[1], case.k)
         if case.wide and case.m < case.pieces * case.tile[0]:
             return _Blocks("n", case.all_rows, case.columns(case.pieces, case.n), case.k)
         small = all_of_b <= case.panel and not case.by_batch
-        if small and case.wide and case.rows_meet:
+        if case.wide and case.rows_meet and not case.by_batch and (small or case.machine.own_bytes is None):
             return _Blocks("n", case.tile[0], case.columns(case.machine.threads, case.n), case.k, pack_b="thread")
         if small or case.n <= case.tile[1] or not case.wide:
             return _Blocks("m", case.rows(case.pieces, case.m), case.all_columns, case.k)
@@ -392,53 +425,17 @@ def _read_often(case: _Case) -> bool:
     return case.g == 1 and case.n >= _OFTEN * case.tile[1] and large
 
 
-# ---- register tiles --------------------------------------------------------------------------------------------------
-
-
-def _tiles(m: int, n: int, row: InstructionRow) -> tuple[int, int]:
-    """Rows and columns of the results that tile registers hold at a time: least time.
-
-    An instruction takes less time than to load a tile from the second cache, which happens meanwhile.
-    """
-    of_m, of_n, _ = row.shape
-    shapes = [(r, c) for r in (1, 2, 4) for c in (1, 2, 4) if r * c <= TILES_OF_RESULTS]
-
-    def cost(shape: tuple[int, int]) -> tuple[float, int]:
-        r, c = shape
-        count = -(-m // (r * of_m)) * -(-n // (c * of_n))
-        return count * max(r * c, _LOAD * (r + c)), count * r * c
-
-    r, c = min(shapes, key=cost)
-    return r * of_m, c * of_n
-
-
-def _register_tiles(case: _Case) -> list[tuple[int, int]]:
-    """Rows and columns of the register tiles that there can be."""
-    m, n, machine = case.m, case.n, case.machine
-    vectors = [v for v in VECTORS if v == 1 or ((v - 1) * machine.lanes < n and 2 * v < machine.registers)]
-    return [
-        (rows, v * machine.lanes) for v in vectors for rows in range(1, min((machine.registers - 1) // v - 1, m) + 1)
-    ]
-
-
-def _tile_time(case: _Case, tile: tuple[int, int]) -> float:
-    """Cycles for a register tile.
-
-    In a cycle two multiply-adds start, which take four; two loads do, of which a broadcast is one; and 32 bytes come
-    from the second cache. Loads cost a little even where they are not what limits. A tile's accumulators are set and
-    stored besides.
-    """
-    rows, columns = tile
-    machine = case.machine
-    vectors = columns // machine.lanes
-    element = machine.vector_bytes / machine.lanes
-    step = max(rows * vectors / 2, (rows + vectors) / 2, 4.0, (rows + columns) * element / 32) + (rows + vectors) / 10
-    return case.k * step + 2 * rows * vectors + 20
+# ---- shares ----------------------------------------------------------------------------------------------------------
 
 
 def _in_turn(pieces: int, threads: int) -> int:
     """Pieces, and those that could be done while threads wait for the last ones."""
     return -(-pieces // threads) * threads
+
+
+def _part(size: int, tile: int, parts: int) -> int:
+    """The largest of equal parts that consist of whole tiles."""
+    return min(size, -(-size // (tile * parts)) * tile)
 
 
 def _share(size: int, tile: int, pieces: int, most: int, threads: int) -> int:

@@ -32,15 +32,14 @@ class Machine:
     @staticmethod
     def of(problem: Problem, model: DeviceModel) -> Machine:
         """The machine for the type of a problem's sums."""
-        sum_ = SCALARS[problem.scalars["acc"]]
-        parts = 2 if sum_.is_complex else 1
+        sum_ = problem.scalars["acc"]
         caches = {c.level: c.bytes // c.shared_by for c in model.caches}
         first = caches.get(1, 32 << 10)
         second = caches.get(2, 8 * first)
         return Machine(
-            lanes=model.vector_width(sum_.bits // parts),
+            lanes=lanes_of_sums(sum_, model),
             vector_bytes=model.vector_bytes,
-            registers=model.registers.per_item // parts,
+            registers=model.registers.per_item // _numbers(sum_),
             threads=model.cores,
             first=first,
             second=second,
@@ -52,3 +51,12 @@ class Machine:
     def room(self) -> int:
         """Bytes for what a thread reads again and again: its second cache, or all that it may keep for itself."""
         return self.second if self.own_bytes is None else self.own_bytes
+
+
+def lanes_of_sums(scalar: str, model: DeviceModel) -> int:
+    """How many sums of a type a vector register holds; of complex ones, a register of each of both numbers."""
+    return model.vector_width(SCALARS[scalar].bits // _numbers(scalar))
+
+
+def _numbers(scalar: str) -> int:
+    return 2 if SCALARS[scalar].is_complex else 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lithify.lang.scalars import SCALARS
-from lithify.lowering.gemm.cpu_default import TILES_OF_RESULTS, VECTORS, along_rows, default, in_parts, up
+from lithify.lowering.gemm.cpu_default import along_rows, default, in_parts, up
 from lithify.lowering.gemm.cpu_machine import Machine
+from lithify.lowering.gemm.cpu_tile import TILES_OF_RESULTS, VECTORS
 from lithify.lowering.gemm.operands import chosen, dot_products, unpacked
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
 from lithify.machine import DeviceModel
