@@ -41,3 +41,12 @@ def test_tiles_fit_the_registers() -> None:
     for rows, columns in register_tiles(1000, 1000, MACHINE):
         vectors = columns // MACHINE.lanes
         assert rows * vectors + vectors + 1 <= MACHINE.registers
+
+
+@pytest.mark.parametrize("lanes", [16, 8])
+def test_panels_from_the_second_cache_are_read_by_wide_tiles(lanes: int) -> None:
+    """Of f32 as of f64, whose elements of a column take twice the bytes: narrow ones lost 11 % of 1024 cubed there."""
+    machine = replace(MACHINE, lanes=lanes)
+    results = Results(2052, 2048, 2048, far=True, near=False, packed=True)
+    tiles = register_tiles(2052, 2048, machine)
+    assert min(tiles, key=lambda tile: results.time(tile, machine)) == (6, 4 * lanes)

@@ -15,9 +15,10 @@ TILES_OF_RESULTS = 4
 # 16 cycles.
 _LOAD = 1.4
 # Cycles and what happens in one, measured on Emerald Rapids by loops that do nothing else: multiply-adds that start,
-# and cycles until their results are there; loads, of which a broadcast is one; bytes from the second cache. Loads cost
-# a little even where they are not what limits.
-_STARTED, _LATENCY, _LOADS, _BYTES, _A_LOAD = 2, 4.0, 1.5, 24, 0.025
+# and cycles until their results are there; loads, of which a broadcast is one; bytes from the second cache, of panels
+# and of rows that begin in the middle of a line. Loads cost a little even where they are not what limits.
+_STARTED, _LATENCY, _LOADS, _A_LOAD = 2, 4.0, 1.5, 0.025
+_PANEL_BYTES, _ROW_BYTES = 28, 24
 # Cycles to start a tile, and for each line of memory that its results are written to: one that the second cache has,
 # and one from beyond. Arrays of NumPy begin in the middle of a line, and so each row of a tile meets one line more than
 # it has vectors.
@@ -54,8 +55,9 @@ class Results:
         """Cycles of one tile: the steps of the sum, and what is around them."""
         element = machine.vector_bytes / machine.lanes
         row = 0 if self.near else vectors * machine.vector_bytes + _LINE * (not self.packed)
+        rate = _PANEL_BYTES if self.packed else _ROW_BYTES
         loads, bytes_read = rows + vectors, rows * element + row
-        step = max(rows * vectors / _STARTED, _LATENCY, loads / _LOADS, bytes_read / _BYTES) + _A_LOAD * loads
+        step = max(rows * vectors / _STARTED, _LATENCY, loads / _LOADS, bytes_read / rate) + _A_LOAD * loads
         return self.terms * step + rows * (vectors + 1) * (_FAR_LINE if self.far else _NEAR_LINE) + _START
 
 
