@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from lithify.cli.inputs import read_fixed_types, read_types
+from lithify.cli.programs import find_program
 from lithify.cli.tune import Rarely, print_outcome
 from lithify.explore.record import Measured
 from lithify.explore.records import RECORDS, Records
@@ -141,6 +143,18 @@ def test_the_place_in_a_problem_line_is_shown(lithify: Command) -> None:
 def test_problem_lines_are_programs(lithify: Command) -> None:
     assert lithify("check", LINE).out == "gemm : 64.32.f32 -> 32.48.f32 -> 64.48.f32\n"
     assert lithify("run", LINE, "-a", "ones:64x32,f32", "-a", "ones:32x48,f32", "-o", "c.npy").code == 0
+
+
+def test_problem_lines_say_their_arguments_themselves(lithify: Command, folder: Path) -> None:
+    assert lithify("run", LINE).code == 0
+    assert "ok    the kernels" in lithify("check", LINE, "--values").out
+    program = find_program(LINE)
+    # by its types, not as for any size: records are looked up by them
+    assert read_fixed_types(program, (), {}) == read_types(program, (), {}, 0) != ()
+    (folder / "open.lift").write_text("f (xs : n.f32) = sum xs\n")
+    opened = find_program("open.lift:f")
+    assert read_fixed_types(opened, (), {}) == ()
+    assert [str(type_) for type_ in read_fixed_types(opened, (), {"n": 5})] == ["5.f32"]
 
 
 def test_an_interrupt_keeps_what_was_measured(folder: Path, records: Path) -> None:

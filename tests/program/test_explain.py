@@ -15,7 +15,7 @@ from lithify.machine import GENERIC_GPU, DeviceModel, instruction, roofline
 from lithify.machine.host import host
 from lithify.program.bandwidth import measured
 from lithify.program.devices import device
-from lithify.program.explain import Explanation, _about_caches
+from lithify.program.explain import Explanation, _about_caches, why_above
 from lithify.program.work import Work, on_units
 from tests.instruction_tiles import tile
 
@@ -53,6 +53,10 @@ def test_shares_above_the_bound_and_times_of_kernels_alone_say_so() -> None:
     assert fast["share of the bound"].startswith("200%")
     assert "data come from caches" in fast["share of the bound"]
     assert "caches" not in slow["share of the bound"]
+    assert "caches" in why_above(1.2)
+    assert "caches" not in why_above(1.2, "f32")
+    assert "machine was slower" in why_above(1.2, "f32")
+    assert why_above(1.002, "f32") == ""  # shown as 100%
     nothing = Work(1, 0, {})
     called = replace(GENERIC_GPU, launch_seconds=1e-5)
     assert "is the cost of a call" in dict(explanation(called, nothing, 1e-6).rows())["share of the bound"]

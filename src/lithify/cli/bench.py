@@ -97,8 +97,9 @@ def _print(found: Mapping[str, Explanation], by_reference: float | None) -> None
         note(each.device)
         if each.estimated:
             note(f"{name}: the rate of {each.binds} is an estimate, and so are the bound and the share of it")
-        if each.share > 1:
-            note(f"{name}: a share of {each.share:.0%}{why_above(each.share)}")
+        why = why_above(each.share, each.bound.resource)
+        if why:
+            note(f"{name}: a share of {each.share:.0%}{why}")
         for text in each.notes:
             note(f"{name}: {text}")
         note(f"{name}: {next(text for title, text in each.rows() if title == 'derivation')}")

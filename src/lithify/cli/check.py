@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lithify.cli.console import note, out, show_error, working
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_sizes, read_types
 from lithify.cli.main import BAD_INPUT, BROKEN
 from lithify.cli.programs import SUFFIX, find_module, find_program, split_reference
 from lithify.lang.errors import LithifyError
@@ -35,7 +35,7 @@ def check_program(
         print(_signature(program, fixed))
         _say_unchecked(reference, [program])
         return 0
-    given = read_arguments(program, arguments, fixed, seed, types=True)
+    given = read_types(program, arguments, fixed, seed)
     if not values:
         types, result = program.types(*given, sizes=fixed)
         print(f"{program.name} : {' -> '.join(map(str, (*types, result)))}")

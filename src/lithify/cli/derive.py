@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lithify.cli.console import fitted, note, out, working
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_fixed_types, read_sizes
 from lithify.cli.programs import find_program
 from lithify.lang.errors import LithifyError
 
@@ -41,7 +41,7 @@ def derive_program(
         raise LithifyError(f"{save} cannot be written: there is no directory {Path(save).parent}")
     program: Program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
-    given = read_arguments(program, arguments, fixed, 0, types=True) if arguments or not program.annotated else ()
+    given = read_fixed_types(program, arguments, fixed)
     specialisation = program.specialise(*given, sizes=fixed)
     start = time.perf_counter()
     with working(f"deriving {program.name}"):

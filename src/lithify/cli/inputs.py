@@ -78,15 +78,29 @@ def read_types(program: Program, written: Sequence[str], sizes: dict[str, int], 
     return program.types(sizes=sizes)[0]
 
 
+def read_fixed_types(program: Program, written: Sequence[str], sizes: dict[str, int]) -> tuple[Any, ...]:
+    """`read_types`, but none where nothing says the sizes: then the program is one for any size."""
+    if written or not program.annotated:
+        return read_arguments(program, written, sizes, 0, types=True)
+    return _declared(program, sizes)
+
+
+def _declared(program: Program, sizes: dict[str, int]) -> tuple[Type, ...]:
+    """The types that a program says itself; none where they leave a size open."""
+    from lithify.lang.types import sizes_in
+
+    types = program.types(sizes=sizes)[0]
+    return () if any(size.constant is None for type_ in types for size in sizes_in(type_)) else types
+
+
 def read_values(program: Program, written: Sequence[str], sizes: dict[str, int], seed: int) -> tuple[Any, ...]:
     """The arguments of a call; random ones where none are written and the program says all types, with their sizes."""
     from numpy.random import default_rng
 
-    from lithify.lang.types import sizes_in
     from lithify.program.check import sample
 
-    types = program.types(sizes=sizes)[0] if not written and program.annotated else ()
-    if not types or any(size.constant is None for type_ in types for size in sizes_in(type_)):
+    types = _declared(program, sizes) if not written and program.annotated else ()
+    if not types:
         return read_arguments(program, written, sizes, seed)
     random = default_rng(seed)
     return tuple([sample(type_, random) for type_ in types])

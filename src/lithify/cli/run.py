@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithify.cli.console import note, working
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_sizes, read_values
 from lithify.cli.outputs import check_outputs, describe, text_of, write_results
 from lithify.cli.programs import find_program
 
@@ -28,7 +28,7 @@ def run_program(
     program = find_program(reference, device=device, strategy=strategy)
     fixed = read_sizes(sizes)
     check_outputs(outputs)
-    values = read_arguments(program, arguments, fixed, seed)
+    values = read_values(program, arguments, fixed, seed)
     with working(f"{program.name} on {program.device}"):
         result = program(*values, sizes=fixed)
     results: list[Any] = flatten([result])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lithify.cli.console import note, working
-from lithify.cli.inputs import read_arguments, read_sizes
+from lithify.cli.inputs import read_fixed_types, read_sizes
 from lithify.cli.programs import find_program
 from lithify.lang.errors import LithifyError
 from lithify.lang.spelling import choices
@@ -38,7 +38,7 @@ def print_source(
     if device is not None:
         program = program.on(for_source(device))
     fixed = read_sizes(sizes)
-    given = read_arguments(program, arguments, fixed, 0, types=True) if arguments or not program.annotated else ()
+    given = read_fixed_types(program, arguments, fixed)
     with working(f"deriving {program.name}"):
         text = _text(program, level, given, fixed)
     if output is None:

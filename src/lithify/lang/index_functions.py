@@ -58,7 +58,12 @@ class IndexFunction:
 
 @cache
 def operand_variable(position: int, extent: Expr) -> Expr:
-    """The one variable in [0, extent) that stands for an operand of a formula (constant 0 for extents 0 and 1)."""
+    """The one variable in [0, extent) that stands for an operand of a formula (constant 0 for extents 0 and 1).
+
+    Raises TypeMismatch for an extent that is surely negative.
+    """
+    if proves(-extent - 1):
+        raise TypeMismatch(f"an index below {extent}: an array has no negative length")
     return const(0) if extent.constant == 0 else var(f"i{position}", extent)
 
 

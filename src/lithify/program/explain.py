@@ -91,7 +91,7 @@ class Explanation:
             return [("time", f"not measured, and no share of the bound: types were given, no values; {kernels}")]
         # queues of devices have clocks of their own; elsewhere it is the time of the call
         on_device = " on the device, without what the call costs beside them" if self.model.api == "opencl" else ""
-        why = why_above(self.share)
+        why = why_above(self.share, self.bound.resource)
         if why and on_device and self.bound.resource == "launch":
             why = "; the bound is the cost of a call, which the time is without"
         return [
@@ -186,11 +186,15 @@ def _resource(name: str) -> str:
     return {"heap": "bytes", "launch": "the cost of a call"}.get(name, f"{name} arithmetic")
 
 
-def why_above(share: float) -> str:
-    """What can explain a share of more than the whole bound; nothing for others."""
-    if not share > 1:
+def why_above(share: float, resource: str | None = None) -> str:
+    """What can explain a share of more than the whole bound, as it is shown; nothing for others.
+
+    `resource` is what binds, where it is known: only bytes may come from elsewhere than the bound takes them from.
+    """
+    if not round(share, 2) > 1:
         return ""
-    return "; more than the bound allows: data come from caches, or the machine was slower when it was measured"
+    caches = "data come from caches, or " if resource in ("heap", None) else ""
+    return f"; more than the bound allows: {caches}the machine was slower when it was measured"
 
 
 def duration(seconds: float) -> str:

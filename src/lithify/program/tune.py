@@ -100,7 +100,7 @@ def candidates_of(specialisation: Specialisation, families: tuple[Family, ...] =
         known = ", ".join(family.name for family in families) or "none"
         raise LithifyError(
             f"{specialisation.source.name} is of no family of programs that is tuned",
-            hint=f"there are {known}; `lithify explore` searches the rewritings of any program",
+            hint=f"those that are: {known}; `lithify explore` searches the rewritings of any program",
         )
     family, problem = found
     space = family.space(problem, model)
