@@ -36,12 +36,18 @@ def problem(text: str, *types: Type) -> Problem | None:
             "gemm -t f32 -transA false -transB false -g 2 -m 5 -n 4 -k 3",
         ),
         (
+            "a b . map (λ pair . let p = pair.0 in let q = pair.1 in "
+            "map (λ row . map (λ col . dot row col) (transpose q)) p) (zip a b)",
+            (array(2, 5, 3, f32), array(2, 3, 4, f32)),
+            "gemm -t f32 -transA false -transB false -g 2 -m 5 -n 4 -k 3",
+        ),
+        (
             "a b . map (λ row . map (λ col . dot (map f32 row) (map f32 col)) (transpose b)) a",
             (array(5, 3, f16), array(3, 4, f16)),
             "gemm -t f16 -transA false -transB false -g 1 -m 5 -n 4 -k 3 -out_datatype f32",
         ),
     ],
-    ids=["plain", "transposed", "batched", "converted"],
+    ids=["plain", "transposed", "batched", "batched with names", "converted"],
 )
 def test_problem_lines(text: str, types: tuple[Type, ...], line: str) -> None:
     found = problem(text, *types)

@@ -23,7 +23,7 @@ from lithify.lowering.needs import is_lazy, is_scalar
 from lithify.lowering.tuning import Problem
 from lithify.lowering.work import is_constant, length_of
 from lithify.rewrite import Strategy, at, first, only, repeat, topdown
-from lithify.rules.algorithmic import let_introduction
+from lithify.rules.algorithmic import let_atom, let_introduction
 from lithify.rules.fusion import map_fusion, reduce_map_fusion, zip_of_maps, zip_unread
 
 # Flags whose values are digests of parts of the program: `whole` of a sum that nothing is known to fill up, `workA` and
@@ -79,11 +79,11 @@ class Product:
 def normal_form() -> Strategy:
     """Maps around the product fused with its loops, and the multiplication with the reduction.
 
-    A sum that the work after it reads several times has a name: it stands at one place.
+    Names for operands of a batch are replaced by what they stand for. A sum that the work after it reads several times has a name: it stands at one place.
     """
     around = topdown(only(_holds_reduction, first(map_fusion, zip_of_maps, zip_unread), "with-reduction"))
     named = topdown(only(_repeats_its_sum, at((0, 0), let_introduction("reduce")), "sum-named"))
-    strategy = repeat(first(around, topdown(reduce_map_fusion), named))
+    strategy = repeat(first(topdown(let_atom), around, topdown(reduce_map_fusion), named))
     strategy.name = "normal-form"
     return strategy
 
