@@ -290,10 +290,10 @@ def through_memory(n: int, place: Any) -> ir.Program:
 
 
 @pytest.mark.parametrize("place", [HEAP, THREAD], ids=str)
-@pytest.mark.parametrize("n", [5, 700, 100_000])
+@pytest.mark.parametrize("n", [5, 700, 2_000, 5_000, 100_000])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_memory_for_temporaries(place: Any, n: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the stack, in blocks that are kept, and with results that come from kept blocks as well."""
+    """On the stack, in the program's own block, in blocks that are kept, and with results that come from such, too."""
     monkeypatch.setattr("lithify.targets.cpu.policy.LEAST_WORK", 0)
     run = CpuTarget(threads).compile(through_memory(n, place))
     x = random(4, n)
@@ -304,14 +304,32 @@ def test_memory_for_temporaries(place: Any, n: int, threads: int, monkeypatch: p
         np.testing.assert_array_equal(native((x,), None), -x)
 
 
-def test_many_threads_call_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [700, 3_000])
+def test_threads_with_small_stacks(n: int) -> None:
+    """Temporaries of 11 and 48 KiB, in threads that have 64 KiB for everything."""
+    run = CpuTarget(1).compile(through_memory(n, HEAP))
+    x, out = random(4, n), np.empty((4, n), np.float32)
+    run(x, out=out)
+    before = threading.stack_size(64 << 10)
+    try:
+        thread = threading.Thread(target=lambda: [run(x, out=out) for _ in range(3)])
+        out[:] = np.nan
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    np.testing.assert_array_equal(out, -x)
+
+
+@pytest.mark.parametrize("n", [300, 3_000])
+def test_many_threads_call_at_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lithify.targets.cpu.policy.LEAST_WORK", 0)
-    run = CpuTarget(2).compile(through_memory(300, THREAD))
+    run = CpuTarget(2).compile(through_memory(n, THREAD))
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
         try:
-            x = np.random.default_rng(seed).standard_normal((4, 300)).astype(np.float32)
+            x = np.random.default_rng(seed).standard_normal((4, n)).astype(np.float32)
             out = np.empty_like(x)
             for _ in range(300):
                 np.testing.assert_array_equal(run(x), -x)

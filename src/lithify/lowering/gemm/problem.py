@@ -79,7 +79,8 @@ class Product:
 def normal_form() -> Strategy:
     """Maps around the product fused with its loops, and the multiplication with the reduction.
 
-    Names for operands of a batch are replaced by what they stand for. A sum that the work after it reads several times has a name: it stands at one place.
+    Names for operands of a batch are replaced by what they stand for. A sum that the work after it reads several times
+    has a name: it stands at one place.
     """
     around = topdown(only(_holds_reduction, first(map_fusion, zip_of_maps, zip_unread), "with-reduction"))
     named = topdown(only(_repeats_its_sum, at((0, 0), let_introduction("reduce")), "sum-named"))

@@ -34,7 +34,7 @@ from lithify.targets.base import Argument, Interface, Quick, never
 from lithify.targets.cache import CACHE
 from lithify.targets.cpu import engine, native_text
 from lithify.targets.cpu.frame import Layout
-from lithify.targets.memory import LEASED_BYTES, MEMORY, Array, address_of
+from lithify.targets.memory import ALIGNMENT, LEASED_BYTES, MEMORY, Array, address_of, aligned_empty
 
 Kinds = tuple[int, ...]
 
@@ -105,9 +105,11 @@ def bind(interface: Interface, layout: Layout, plan: Plan, kinds: Kinds, *kept: 
         shape, dtype = tuple(int(d) for d in argument.shape), SCALARS[argument.scalar].dtype
         records.append(_array_record(argument, slot, int(_size(argument) >= LEASED_BYTES)))
         makers.append((shape, dtype))
+    spare = _spare(plan.memory_bytes)
     words = [
         plan.plain, plan.streaming, layout.slots, plan.pool, plan.pool_run, plan.switch, len(interface.parameters),
-        len(interface.results), width, int(plan.release), plan.memory_bytes, len(plan.memory),
+        len(interface.results), width, int(plan.release), plan.memory_bytes, 0 if spare is None else address_of(spare),
+        len(plan.memory),
     ]  # fmt: skip
     for record in records:
         words += [*record, *[0] * (width - len(record))]
@@ -119,7 +121,16 @@ def bind(interface: Interface, layout: Layout, plan: Plan, kinds: Kinds, *kept: 
         return MEMORY.array(*makers[result])
 
     dtypes = [SCALARS[a.scalar].dtype for a in (*interface.parameters, *interface.results)]
-    return native.function((data, make, dtypes, kept))
+    return native.function((data, make, dtypes, spare, kept))
+
+
+def _spare(memory_bytes: int) -> Array | None:
+    """The block that a program keeps for its temporaries, behind a word that says whether a call has it."""
+    if not native_text.ON_STACK < memory_bytes <= native_text.SPARE_BYTES:
+        return None
+    spare = aligned_empty((ALIGNMENT + memory_bytes,), np.dtype(np.uint8))
+    spare[:ALIGNMENT] = 0
+    return spare
 
 
 def _array_record(argument: Argument, slot: int, kind: int) -> list[int]:

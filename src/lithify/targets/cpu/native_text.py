@@ -32,12 +32,12 @@ _TABLE = (
 # The words of a plan, and of the record of a parameter or result in it. A number's record has in place of the number of
 # dimensions whether it is an integer, and in place of the dimensions its least and largest value.
 _PLAIN, _STREAMING, _SLOTS, _POOL, _POOL_RUN, _SWITCH = range(6)
-_PARAMETERS, _RESULTS, _WIDTH, _RELEASE, _BYTES, _PLACES, _RECORDS = range(6, 13)
+_PARAMETERS, _RESULTS, _WIDTH, _RELEASE, _BYTES, _SPARE, _PLACES, _RECORDS = range(6, 14)
 _KIND, _SLOT, _THING, _SIZE, _NDIM, DIMS = range(6)
 
-# Bytes of temporaries that are not worth asking for a block, which takes 3 to 8 microseconds: a row of 2304 columns
-# times a matrix takes 90.
-_ON_STACK = 1 << 16
+# Bytes of temporaries that lie on the stack, which may be that of a thread with a small one; and those that a program
+# has a spare block for instead: to ask for a block takes 3 to 8 microseconds, a row of 2304 columns times a matrix 90.
+ON_STACK, SPARE_BYTES = 1 << 14, 1 << 16
 _ALIGNMENT = 64
 
 
@@ -438,7 +438,19 @@ memory:
   %no.memory = icmp eq i64 %needed, 0
   br i1 %no.memory, label %ready, label %how.much
 how.much:
-  %little = icmp sle i64 %needed, {_ON_STACK}
+  {_word("spare", "%plan", _SPARE, "ptr")}
+  %no.spare = icmp eq ptr %spare, null
+  br i1 %no.spare, label %size, label %borrow
+borrow:  ; under the interpreter's lock: a word says whether another call has it
+  %lent.out = load i64, ptr %spare
+  %is.lent = icmp ne i64 %lent.out, 0
+  br i1 %is.lent, label %ask, label %borrowed
+borrowed:
+  store i64 1, ptr %spare
+  %spare.data = getelementptr i8, ptr %spare, i64 {_ALIGNMENT}
+  br label %spread
+size:
+  %little = icmp sle i64 %needed, {ON_STACK}
   br i1 %little, label %on.stack, label %ask
 on.stack:
   %stack = alloca i8, i64 %needed, align {_ALIGNMENT}
@@ -452,8 +464,9 @@ asked.data:
   {_field("block.data", "%asked", ARRAY_DATA, "ptr")}
   br label %spread
 spread:
-  %block = phi ptr [ null, %on.stack ], [ %asked, %asked.data ]
-  %start = phi ptr [ %stack, %on.stack ], [ %block.data, %asked.data ]
+  %block = phi ptr [ null, %on.stack ], [ null, %borrowed ], [ %asked, %asked.data ]
+  %lent.word = phi ptr [ null, %on.stack ], [ %spare, %borrowed ], [ null, %asked.data ]
+  %start = phi ptr [ %stack, %on.stack ], [ %spare.data, %borrowed ], [ %block.data, %asked.data ]
   {_word("pieces", "%plan", _PLACES)}
   br label %piece
 piece:
@@ -481,6 +494,7 @@ piece.next:
 
 ready:
   %held = phi ptr [ null, %memory ], [ %block, %piece ]
+  %lent = phi ptr [ null, %memory ], [ %lent.word, %piece ]
   {_word("plain", "%plan", _PLAIN, "ptr")}
   {_word("streaming", "%plan", _STREAMING, "ptr")}
   {_word("long", "%plan", _RELEASE)}
@@ -514,6 +528,12 @@ restore:
   call void %restore.thread(ptr %thread)
   br label %return.memory
 return.memory:
+  %nothing.lent = icmp eq ptr %lent, null
+  br i1 %nothing.lent, label %return.block, label %return.spare
+return.spare:
+  store i64 0, ptr %lent
+  br label %return.block
+return.block:
   %nothing.held = icmp eq ptr %held, null
   br i1 %nothing.held, label %finish, label %give.back
 give.back:
