@@ -117,3 +117,11 @@ def test_c(values: list[ir.Value], width: int) -> None:
 @given(LISTS, st.sampled_from([1, 8]))
 def test_opencl(opencl_device: Any, values: list[ir.Value], width: int) -> None:
     check(OpenCLTarget(opencl_device.platform.name), values, width)
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_the_least_integer_has_no_positive_magnitude(opencl_device: Any, width: int) -> None:
+    """Its magnitude is itself, as with two's complement everywhere: 0 < abs x was true for it."""
+    magnitude = op("abs", ir.Load(INPUTS[i32], (AT,)))
+    values: list[ir.Value] = [magnitude, op("lt", ir.Constant(0, i32), magnitude, result=bool_)]
+    check(OpenCLTarget(opencl_device.platform.name), values, width)

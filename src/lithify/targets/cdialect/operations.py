@@ -111,7 +111,8 @@ VECTOR_OPERATIONS: Operations = {
     **{(name, kind): call(name, 2) for name in ("min", "max") for kind in INTEGER},
     **{("not", kind): prefix("~") for kind in (*INTEGER, BOOL)},
     ("neg", SIGNED): Template("as_{t}(-as_{u}({0}))", PRIMARY, (CHOICE,)),
-    ("abs", SIGNED): Template("as_{t}(abs({0}))", PRIMARY, (CHOICE,)),
+    # not by `abs`, whose result for the least integer a compiler may take for positive, as one does
+    ("abs", SIGNED): Template("max({0}, as_{t}(-as_{u}({0})))", PRIMARY, (CHOICE,)),
     ("and", BOOL): infix("&", BITS),
     ("or", BOOL): infix("|", BITS),
     ("xor", BOOL): infix("^", BITS),

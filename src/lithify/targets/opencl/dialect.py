@@ -129,7 +129,6 @@ OPENCL = Dialect(
             for name in ("min", "max")  # literal is an int and fits no overload beside a narrower or wider operand
             for kind in (Kind.SIGNED, Kind.UNSIGNED)
         },
-        ("abs", Kind.SIGNED): Template("({t})abs({0})", PRIMARY - 1),
     },
     auxiliary_texts={
         **low_float_auxiliaries(_FUNCTION, "uint", "float", "double"),
