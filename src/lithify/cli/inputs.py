@@ -160,9 +160,7 @@ def _of_indices(type_: Type | None) -> bool:
     """An index, or an array of them?"""
     from lithify.lang import types
 
-    while isinstance(type_, types.Array):
-        type_ = type_.element
-    return isinstance(type_, types.Index)
+    return type_ is not None and isinstance(types.shape_of(type_)[1], types.Index)
 
 
 def _split_name(text: str, names: Iterable[str]) -> tuple[str, str]:
