@@ -13,7 +13,7 @@ from __future__ import annotations
 from lithify.lang.levels import PAR, THREAD
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, dangling, subterms
-from lithify.lowering.facts import bytes_of, core_cache, is_flat, is_long_sum, lanes_of
+from lithify.lowering.facts import bytes_of, is_flat, is_long_sum, lanes_of, own_caches
 from lithify.lowering.loops import Loops
 from lithify.lowering.needs import Path
 from lithify.lowering.work import is_constant, length_of
@@ -52,7 +52,7 @@ def in_rows(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     rows = next((k for k in _ROWS if n % k == 0 and n >= _LEAST_TIMES * k), None)
     size = bytes_of(r.type)
     width = _width(length_of(m), size, lanes_of(model, m), model)
-    if rows is None or width is None or size * n * length_of(m) < _LARGE * model.cores * core_cache(model):
+    if rows is None or width is None or size * n * length_of(m) < _LARGE * own_caches(model):
         return None
     part = f"{m['name']}.tile"
     cut, parts = split_reduce(rows), at(loop_of(f"{m['name']}.block", "map"), map_level(PAR))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from lithify.lang.levels import PAR, PRIVATE, UNROLL
 from lithify.lang.term import Term, dangling, subterms
 from lithify.lowering.columns import path_to
-from lithify.lowering.facts import bytes_of, core_cache, has_lanes, is_flat, is_long_sum, lanes_of
+from lithify.lowering.facts import bytes_of, has_lanes, is_flat, is_long_sum, lanes_of, own_caches
 from lithify.lowering.loops import Loops
 from lithify.lowering.work import is_constant, length_of
 from lithify.machine import DeviceModel
@@ -48,7 +48,7 @@ def together(m: Term, model: DeviceModel, loops: Loops) -> Strategy | None:
     vectors = next((v for v in _VECTORS if n % (v * lanes) == 0 and n >= _LEAST_STEPS * v * lanes), None)
     if vectors is None or rows < _ROWS * model.cores or dangling(r) != {0} or not _shares(r):
         return None
-    if rows * n * bytes_of(r.type) > _MOST * model.cores * core_cache(model):
+    if rows * n * bytes_of(r.type) > _MOST * own_caches(model):
         return None
     if rows % _ROWS:
         return split_range(rows // _ROWS * _ROWS)

@@ -132,6 +132,11 @@ def core_cache(model: DeviceModel) -> int:
     return next((c.bytes for c in model.caches if c.level == 2), 1 << 18)
 
 
+def own_caches(model: DeviceModel) -> int:
+    """Bytes of the second caches of all cores of a CPU together."""
+    return model.cores * core_cache(model)
+
+
 def last_cache(model: DeviceModel) -> int:
     """Bytes of the largest cache; 0 where none is known."""
     return max((c.bytes for c in model.caches), default=0)

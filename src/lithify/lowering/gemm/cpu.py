@@ -16,7 +16,7 @@ from math import gcd
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
-from lithify.lowering.facts import bytes_of, core_cache, lanes_of
+from lithify.lowering.facts import bytes_of, lanes_of, own_caches
 from lithify.lowering.gemm.cpu_machine import lanes_of_sums
 from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
 from lithify.lowering.gemm.parts import split_in_parts, without_batch
@@ -131,7 +131,7 @@ def _is_short(parameters: Parameters, model: DeviceModel, product: Product) -> b
     """Are the steps of a block of the sum, for a register tile, so few, and near, that they are straight code?"""
     terms, rows, columns = (parameters.number(name) for name in ("kPerBlock", "mPerThread", "nPerThread"))
     right = product.sizes["n"] * product.sizes["k"] * bytes_of(product.reduction.type)
-    near = right <= _NEAR * model.cores * core_cache(model)
+    near = right <= _NEAR * own_caches(model)
     return near and terms * rows * columns <= _STRAIGHT * lanes_of(model, product.reduction)
 
 
