@@ -29,7 +29,7 @@ _ROWS_OF_BLOCK = 1100
 # Cycles of an element of the right operand that all threads packed together until each has it in its own cache.
 _FROM_ANOTHER = 0.4
 # How many times the second cache the sums of a block may take where all columns of a panel stay in it: each sum is met
-# once for all terms of a block. Fewer rows at a time pack the panel again: 3 to 4 % of 4096 cubed on Sapphire Rapids.
+# once for all terms of a block. Fewer rows at a time pack the panel again: 3 to 4 % of 4096 cubed on Emerald Rapids.
 _SUMS_BEYOND = 4
 # Of few rows: how many times a block's sums fit the second cache, and the rows of the right operand read at a time.
 # Measured on Sapphire Rapids: a single row gains 8 to 18 % by 128 where the last cache holds the operand and loses 7
@@ -165,18 +165,23 @@ class _Case:
         return min(register_tiles(self.m, self.n, self.machine), key=lambda tile: min(self.times(tile)))
 
     @property
+    def all_of_b(self) -> int:
+        """Bytes of the right operand where it is multiplied as the sum."""
+        return self.n * self.k * self.bytes("acc")
+
+    @cached_property
     def stays(self) -> bool:
         """Does the right operand stay in the second cache, read as it lies in memory?"""
         straight = along_rows(self.problem, "B") and not any(self.packed) and not self.once
-        return straight and self.n * self.k * self.bytes("acc") <= self.machine.room // 2
+        return straight and self.all_of_b <= self.machine.room // 2
 
-    @property
+    @cached_property
     def shared_out(self) -> bool:
         """Does each thread have one share, of the rows or of the columns? What it reads again stays in its cache.
 
         Large right operands whose rows share a few sets of the first cache are better packed, a part by each thread.
         """
-        scattered = self.rows_meet and 2 * self.n * self.k * self.bytes("acc") > self.panel
+        scattered = self.rows_meet and 2 * self.all_of_b > self.panel
         return self.stays and not self.by_batch and not scattered and self.machine.own_bytes is None
 
     @cached_property
@@ -304,7 +309,7 @@ class _Case:
 
 
 def _blocks(case: _Case) -> _Blocks:
-    straight, all_of_b = along_rows(case.problem, "B"), case.n * case.k * case.bytes("acc")
+    straight = along_rows(case.problem, "B")
     if any(case.packed):
         return _packed(case, *case.packed)
     if case.once:
@@ -318,7 +323,7 @@ def _blocks(case: _Case) -> _Blocks:
             return _Blocks("n", case.all_rows, case.tile[1], case.k)
         if case.wide and case.m < case.pieces * case.tile[0]:
             return _Blocks("n", case.all_rows, case.columns(case.pieces, case.n), case.k)
-        small = all_of_b <= case.panel and not case.by_batch
+        small = case.all_of_b <= case.panel and not case.by_batch
         if case.wide and case.rows_meet and not case.by_batch and (small or case.machine.own_bytes is None):
             return _Blocks("n", case.tile[0], case.columns(case.machine.threads, case.n), case.k, pack_b="thread")
         if small or case.n <= case.tile[1] or not case.wide:
@@ -405,11 +410,14 @@ def _both(case: _Case) -> _Blocks:
 
 
 def _terms(case: _Case) -> int:
-    """Terms of a block of the sum: those of a panel, equal blocks; all of them where they are not many more."""
-    line = case.tile[1] * case.bytes("acc")
-    most = max(1, case.panel // line)
+    """Terms of a block of the sum, in equal blocks: as many as a panel may have.
+
+    Where a thread may keep but so much for itself: those of a panel; all of them where they are not many more.
+    """
     if case.machine.own_bytes is None:
         return _even(case.k, case.most_terms(case.tile[1]))
+    line = case.tile[1] * case.bytes("acc")
+    most = max(1, case.panel // line)
     in_one_set = along_rows(case.problem, "A") and case.m * case.bytes("acc") % _PAGE == 0
     most = min(most, _SUM_OF_ONE_SET if in_one_set else most, max(1, case.machine.room // 2 // line))
     return case.k if 2 * case.k <= 3 * most else _even(case.k, most)
