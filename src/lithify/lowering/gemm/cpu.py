@@ -16,7 +16,7 @@ from math import gcd
 from lithify.lang.levels import HEAP, LOCAL, OUT, PAR, PRIVATE, SEQ, THREAD, UNROLL, VEC, Level, Memory
 from lithify.lang.reading import has_work
 from lithify.lang.term import Term, subterms
-from lithify.lowering.facts import bytes_of, lanes_of, own_caches
+from lithify.lowering.facts import bytes_of, core_cache, lanes_of, own_caches
 from lithify.lowering.gemm.cpu_machine import lanes_of_sums
 from lithify.lowering.gemm.operands import Prepared, chosen, instructions, made_apart, prepare
 from lithify.lowering.gemm.parts import split_in_parts, without_batch
@@ -74,19 +74,22 @@ class _Place:
 class _Blocks:
     """The loops that blocks are made of: `around` the blocks, those of `rows` and `columns` in one, and the reduction.
 
-    `summed`: the reduction over blocks of the sum, where there is one; what a block packs stays within it.
+    `columns_around`: columns of tiles stand around rows of tiles. `summed`: the reduction over blocks of the sum, where
+    there is one; what a block packs stays within it.
     """
 
     around: list[str]
     rows: str
     columns: str
     reduction: str
+    columns_around: bool
     summed: str = ""
 
     @property
     def tiles(self) -> list[str]:
         """The loops over tiles of a block, outermost first."""
-        return [f"{self.columns}.block", f"{self.rows}.block"]
+        loops = f"{self.columns}.block", f"{self.rows}.block"
+        return [*loops] if self.columns_around else [*reversed(loops)]
 
     @property
     def within(self) -> list[str]:
@@ -101,7 +104,7 @@ def derive(derivation: Derivation, product: Product, parameters: Parameters, mod
         without_batch(derivation, product)
         product = split_in_parts(derivation, product, product.sizes["k"] // parameters.number("splitK"))
     place, prepared = _Place.of(model), prepare(derivation, product, parameters)
-    blocks = _in_blocks(derivation, product, parameters, prepared, place)
+    blocks = _in_blocks(derivation, product, parameters, prepared, place, _columns_around(product, parameters, model))
     derivation.apply(made_apart(blocks.reduction, prepared.apart))
     _in_tiles(derivation, parameters, blocks)
     _pack(derivation, product, parameters, blocks, prepared, lanes_of(model, product.reduction), place)
@@ -135,14 +138,31 @@ def _is_short(parameters: Parameters, model: DeviceModel, product: Product) -> b
     return near and terms * rows * columns <= _STRAIGHT * lanes_of(model, product.reduction)
 
 
+def _columns_around(product: Product, parameters: Parameters, model: DeviceModel) -> bool:
+    """Do columns of a block's tiles stand around its rows?
+
+    For each tile of the loop outside, all that the other one goes over is read again. So rows stand outside where there
+    are more of them than of columns, and half of a second cache holds what is read of these.
+    """
+    rows, columns, terms = (parameters.number(f"{dim}PerBlock") for dim in "mnk")
+    again = columns * terms * bytes_of(product.reduction.type)
+    return rows <= columns or 2 * again > core_cache(model)
+
+
 def _in_whole_blocks(product: Product, parameters: Parameters) -> bool:
     return all(product.sizes[dim] % parameters.number(f"{dim}PerBlock") == 0 for dim in "mn")
 
 
 def _in_blocks(
-    derivation: Derivation, product: Product, parameters: Parameters, prepared: Prepared, place: _Place
+    derivation: Derivation,
+    product: Product,
+    parameters: Parameters,
+    prepared: Prepared,
+    place: _Place,
+    columns_around: bool,
 ) -> _Blocks:
-    """Blocks of rows and columns, the loop that is spread outside, columns around rows within each; sums in blocks."""
+    """Blocks of rows and columns, the loop that is spread outside; within each, columns around rows or rows around
+    columns; sums in blocks."""
     loops, number, reduction = product.loops, parameters.number, prepared.reduction
     m, n = loops.m, loops.n
     sizes = {m: number("mPerBlock"), n: number("nPerBlock")}
@@ -164,26 +184,28 @@ def _in_blocks(
         tile[inner] = f"{inner}.tile"
         around.append(f"{inner}.block")
     rows, columns = tile[m], tile[n]
-    if not by_rows:
-        derivation.apply(interchange(rows))
-    if not in_blocks:
-        return _Blocks(around, rows, columns, reduction)
-    summed = f"{reduction}.block"
-    derivation.apply(
-        interchange(columns) >> block_sums(reduction, rows, columns, number("kPerBlock") // prepared.terms, place.own)
-    )
-    derivation.apply(step_of(summed, interchange(rows)))
-    return _Blocks(around, rows, columns, f"{reduction}.tile", summed)
+    if in_blocks:
+        summed = f"{reduction}.block"
+        if by_rows:
+            derivation.apply(interchange(columns))
+        derivation.apply(block_sums(reduction, rows, columns, number("kPerBlock") // prepared.terms, place.own))
+        if columns_around:
+            derivation.apply(step_of(summed, interchange(rows)))
+        return _Blocks(around, rows, columns, f"{reduction}.tile", columns_around, summed)
+    if columns_around != by_rows:
+        derivation.apply(interchange(rows if columns_around else columns))
+    return _Blocks(around, rows, columns, reduction, columns_around)
 
 
 def _in_tiles(derivation: Derivation, parameters: Parameters, blocks: _Blocks) -> None:
     """A block in register tiles: one reduction of tiles each."""
     row, column = f"{blocks.rows}.tile", f"{blocks.columns}.tile"
-    tiles = seq(
-        split(blocks.columns, parameters.number("nPerThread"), lanes=True) >> interchange(column),
-        split(blocks.rows, parameters.number("mPerThread")),
-        outer_products(row, column),
-    )
+    of_columns = split(blocks.columns, parameters.number("nPerThread"), lanes=True) >> interchange(column)
+    of_rows = split(blocks.rows, parameters.number("mPerThread"))
+    if not blocks.columns_around:
+        of_rows = of_rows >> interchange(row)
+    nested = of_columns >> of_rows if blocks.columns_around else of_rows >> of_columns
+    tiles = nested >> outer_products(row, column)
     derivation.apply(step_of(blocks.summed, tiles) if blocks.summed else tiles)
 
 
