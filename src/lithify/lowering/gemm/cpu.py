@@ -39,7 +39,7 @@ from lithify.lowering.gemm.register import (
 from lithify.lowering.tuning import Parameters
 from lithify.lowering.work import length_of
 from lithify.machine import DeviceModel
-from lithify.rewrite import Derivation, at, repeat, seq, topdown, try_
+from lithify.rewrite import Derivation, at, repeat, topdown, try_
 from lithify.rewrite.traversal import Predicate
 from lithify.rules.algorithmic import flatten, let_atom
 from lithify.rules.layout import layout_out
