@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lithify.kernel import ir
 from lithify.kernel.walk import statements
 from lithify.lang.levels import LevelKind
+from lithify.machine import host
 from lithify.program.module import parse
 from lithify.targets.cpu import CpuTarget, engine, policy, prefetch
 from lithify.targets.cpu.prefetch import Prefetch, plan
@@ -207,3 +210,50 @@ def test_a_panel_of_ones_own_is_asked_for_some_iterations_ahead() -> None:
     found = [p for p in prefetches(packed.kernels(a, b)) if p.buffer.role in prefetch.OWN_ROLES]
     assert {(p.ahead, p.locality) for p in found} == {(prefetch._ITERATIONS_AHEAD * 64 * 4, 3)}
     np.testing.assert_allclose(packed(a, b), a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
+
+
+PRODUCT = "λ a b . map (λ row . map (λ col . reduce (+) 0 (map (*) (zip row col))) (transpose b)) a"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("terms", [999, 1000, 1024])
+def test_of_a_left_operand_the_lines_that_are_read_next_are_asked_for(terms: int, dtype: type) -> None:
+    """Once each, by every loop over the sum: those of its rows, some iterations on, and where the next rows begin."""
+    a, b = random(60 * terms).reshape(60, terms).astype(dtype), random(terms * 512).reshape(terms, 512).astype(dtype)
+    lanes = host().vector_width(8 * a.itemsize)
+    product = parse(f"f = {PRODUCT}")["f"].tuned_by(
+        f"outer=n,parallel=outer,mPerBlock=60,nPerBlock={lanes},kPerBlock={terms},mPerThread=4,nPerThread={lanes},"
+        "packA=none,packB=thread,instruction=none"
+    )
+    loops = 0
+    for kernel in product.kernels(a, b).kernels:
+        asked = plan(kernel)
+        for site in prefetch._sites(kernel.body, ()):
+            found = [p for p in asked.get(id(site.loop), ()) if p.every > 1]
+            if not found:
+                continue
+            loops += 1
+            (walk,) = site.walks
+            line = prefetch._LINE // a.itemsize
+            start = {loop.variable: 0 for loop in site.around}
+            around = [loop.variable for loop in site.around if loop.extent.constant != 1]
+            following = start | {around[-1]: 1}
+
+            def places(values: dict[Any, int], walk: Any = walk, loop: ir.Loop = site.loop) -> list[list[int]]:
+                return [[p.evaluate(values | {loop.variable: k}) for k in range(terms)] for p in walk.places]
+
+            ahead = prefetch._NEAR // a.itemsize
+            wanted = [
+                (row + then)[ahead : ahead + terms] for row, then in zip(places(start), places(following), strict=True)
+            ]
+            got = [[p.index.evaluate(start | {site.loop.variable: k}) for k in range(terms)] for p in found]
+            assert got == wanted
+            assert {p.every for p in found} == {line}
+    assert loops
+    np.testing.assert_allclose(product(a, b), a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_left_operand_in_the_caches_is_left_to_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "STREAMED_BYTES", 1 << 30)
+    a, b = random(60 * 100).reshape(60, 100), random(100 * 64).reshape(100, 64)
+    assert {p.every for p in prefetches(kernels(PRODUCT, a, b))} <= {1}

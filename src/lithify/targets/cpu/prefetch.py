@@ -1,7 +1,7 @@
 """What loops through large arrays ask memory for ahead of time.
 
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
-track where a stencil walks through many rows at the same time. Five kinds of stream are helped (`_asked_for` tells
+track where a stencil walks through many rows at the same time. Six kinds of stream are helped (`_asked_for` tells
 them apart, in this order):
 
 * a panel of our own that is larger than the first cache, read again and again: lines of some iterations later are asked
@@ -13,7 +13,9 @@ them apart, in this order):
 * an array that is larger than the caches and read down its columns, a part of a row in each iteration: the same parts
   of some rows on are asked for (they are too short, and too far apart, for the processor to look ahead);
 * an array that is larger than the caches and read row by row, each row by several loops: each of them asks for its
-  share of the next row, into the core's own cache, so that memory is not idle while rows come from there.
+  share of the next row, into the core's own cache, so that memory is not idle while rows come from there;
+* an array that is larger than the caches, of which a loop reads several rows, one element of each in an iteration (the
+  left operand of a product): the next lines of each row are asked for, and near their end those of the next rows.
 
 An address beyond the end of an array does no harm: such a request is dropped.
 """
@@ -65,15 +67,17 @@ OWN_ROLES = frozenset({"temporary", "scratch"})
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """One line to ask for in each iteration of a loop: `ahead` bytes after the element `index` of a buffer.
+    """One line to ask for in an iteration of a loop: `ahead` bytes after the element `index` of a buffer.
 
-    `locality`: into which caches, in LLVM's numbers: 0 past them, 2 from the second on, 3 all.
+    `locality`: into which caches, in LLVM's numbers: 0 past them, 2 from the second on, 3 all. `every`: it is asked for
+    in one of so many iterations only, as a line has elements for as many.
     """
 
     buffer: ir.Buffer
     index: Expr
     ahead: int
     locality: int
+    every: int = 1
 
 
 # The prefetches of each loop, by its identity.
@@ -104,10 +108,19 @@ class _Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class _Walk:
+    """What a loop reads of rows of an array: an element of each in an iteration, the next ones in the next."""
+
+    buffer: ir.Buffer
+    places: tuple[Expr, ...]  # of the elements of an iteration
+
+
+@dataclass(frozen=True, slots=True)
 class _Site:
     loop: ir.Loop
     around: tuple[ir.Loop, ...]  # the outermost first
     streams: tuple[_Stream, ...]
+    walks: tuple[_Walk, ...]
 
     @property
     def outermost(self) -> ir.Loop:
@@ -116,7 +129,7 @@ class _Site:
 
 def plan(kernel: ir.Kernel) -> Plan:
     """The prefetches of a kernel's innermost loops."""
-    sites = [site for site in _sites(kernel.body, ()) if site.streams]
+    sites = list(_sites(kernel.body, ()))
     readers: dict[tuple[ir.Buffer, int], list[tuple[_Site, _Stream]]] = {}
     for site in sites:
         for stream in site.streams:
@@ -127,6 +140,8 @@ def plan(kernel: ir.Kernel) -> Plan:
         lines: list[Prefetch] = []
         for stream in site.streams:
             lines += _asked_for(stream, site, rows[stream.buffer], readers[stream.buffer, id(site.outermost)])
+        for walk in site.walks:
+            lines += _next_of_each(walk, site)
         if lines:
             found[id(site.loop)] = tuple(lines)
     return found
@@ -161,6 +176,23 @@ def _next_lines(stream: _Stream, site: _Site) -> Iterable[Prefetch]:
         caches = _ALL_CACHES if ahead <= _CLOSE else _OWN_CACHES
         return _lines(stream, ahead, caches) if _is_new(stream, site) else ()
     return _lines(stream, _NEAR, _ALL_CACHES) if _is_long(site.loop) else ()
+
+
+def _next_of_each(walk: _Walk, site: _Site) -> Iterator[Prefetch]:
+    """The lines of each row some iterations on; near its end, of the row that the loop around comes to next in its
+    place.
+    """
+    each, extent = walk.buffer.scalar.bytes, site.loop.extent.constant
+    around = [loop for loop in site.around if loop.extent.constant != 1]
+    if not around or extent is None or _bytes(walk.buffer) < policy.STREAMED_BYTES:
+        return
+    ahead = _NEAR // each
+    beyond = (site.loop.variable.expr + ahead) // extent
+    for place in walk.places:
+        next_row = place.coefficient(around[-1].variable)
+        if next_row:
+            index = place + ahead + beyond * (next_row - extent)
+            yield Prefetch(walk.buffer, index, 0, _ALL_CACHES, every=_LINE // each)
 
 
 def _is_new(stream: _Stream, site: _Site) -> bool:
@@ -243,7 +275,8 @@ def _sites(block: ir.Block, around: tuple[ir.Loop, ...], lanes: ir.Lanes | None 
             inner = list(_sites(statement.body, (*around, statement), lanes))
             yield from inner
             if not any(isinstance(s, ir.Loop) for s in _inside(statement.body)) and statement.extent.constant != 1:
-                yield _Site(statement, around, tuple(_streams(statement, around, lanes)))
+                streams, walks = tuple(_streams(statement, around, lanes)), tuple(_walks(statement, lanes))
+                yield _Site(statement, around, streams, walks)
         elif isinstance(statement, ir.If):
             yield from _sites(statement.body, around, lanes)
             yield from _sites(statement.otherwise, around, lanes)
@@ -301,6 +334,18 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...], outside: ir.Lanes | Non
             once, long = moving <= base.variables(), goes_on or _is_long(loop)
             steps = tuple((first.coefficient(o.variable) or 0, o.extent.constant or _ANY) for o in around)
             yield _Stream(buffer, first, step, iterations, once, steps, width, row, next_row or 0, long)
+
+
+def _walks(loop: ir.Loop, outside: ir.Lanes | None) -> Iterator[_Walk]:
+    """The arrays in memory of which a loop reads single elements, the same ones for all lanes, along several rows."""
+    met: dict[ir.Buffer, dict[Expr, None]] = {}
+    for load, lanes in _vector_loads(loop.body, outside):
+        position = load.position
+        if load.buffer.role not in SHARED_ROLES or load.buffer.scalar.is_complex or mentions_data(position):
+            continue
+        if position.coefficient(lanes.variable) == 0 and position.coefficient(loop.variable) == 1:
+            met.setdefault(load.buffer, {})[position] = None
+    return (_Walk(buffer, tuple(places)) for buffer, places in met.items() if len(places) > 1)
 
 
 def _vector_loads(block: ir.Block, lanes: ir.Lanes | None) -> Iterator[tuple[ir.Load, ir.Lanes]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
+from operator import attrgetter
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
@@ -90,9 +92,18 @@ class StatementEmitter(StoreEmitter):
 
     def iteration(self, loop: ir.Loop) -> None:
         """The body of a loop, for its variable as it is bound."""
-        for prefetch in self.prefetches.get(id(loop), ()):
-            self._prefetch(prefetch)
+        for every, prefetches in groupby(self.prefetches.get(id(loop), ()), key=attrgetter("every")):
+            self._ask(loop, every, list(prefetches))
         self.statements(loop.body)
+
+    def _ask(self, loop: ir.Loop, every: int, prefetches: list[Prefetch]) -> None:
+        """Ask for lines in each iteration, or in each of so many."""
+        if every == 1:
+            for prefetch in prefetches:
+                self._prefetch(prefetch)
+        else:
+            turn = self.index(loop.variable.expr % every).compare("eq", 0)
+            self.branch(turn, lambda: self._ask(loop, 1, prefetches), None)
 
     def _prefetch(self, prefetch: Prefetch) -> None:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
