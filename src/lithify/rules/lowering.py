@@ -130,12 +130,17 @@ def copy_joined(term: Term, context: Context, count: int, level: Level, width: i
 
 copy_steps = rule(
     "copy-steps",
-    "X -> T (join (map[level] (λsteps. T (copy[levels] (T steps))) (split w (T X))))",
+    """X -> T (take (width X) (join (map[level] (λsteps. T (copy[levels] (T steps)))
+                                     (split w (pad 0 (-width X % w) clamp (T X))))))""",
     parameters="level w levels",
-    when=["w | width X"],
-    examples=[Example("λ (A : 4.6.2.f32). reorder reverse A", (SEQ, 3, (SEQ, SEQ, UNROLL)))],
+    when=["w >= 1", "width X >= 0"],
+    examples=[
+        Example("λ (A : 4.6.2.f32). reorder reverse A", (SEQ, 3, (SEQ, SEQ, UNROLL))),
+        Example("λ (A : 4.7.f32). reorder reverse A", (SEQ, 3, (SEQ, SEQ))),
+    ],
     law="""A copy of two dimensions or more: a loop along the second, w steps at a time, around the first. Where the
-    second is far apart in memory and the first is not, what is read follows what was read before.""",
+    second is far apart in memory and the first is not, what is read follows what was read before. The last steps are
+    filled up with copies of the last one, which are dropped; there are none where w divides the width.""",
 )
 
 copy_parts = rule(

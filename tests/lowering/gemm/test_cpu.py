@@ -18,6 +18,7 @@ from lithify.lang.module import Elaborated
 from lithify.lang.term import subterms
 from lithify.lowering import lower
 from lithify.lowering.families import recognise
+from lithify.lowering.gemm import cpu
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Parameters, Space
 from lithify.lowering.work import length_of
@@ -74,7 +75,11 @@ def test_every_step(form: str, choice: str, model: DeviceModel) -> None:
 @pytest.mark.parametrize("where", ["thread", "heap"])
 @pytest.mark.parametrize("k", [8, 12, 5])
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_a_left_operand_along_its_rows_is_packed_by_steps(where: str, k: int, blocks: int) -> None:
+@pytest.mark.parametrize("steps", [4, 32])
+def test_a_left_operand_along_its_rows_is_packed_by_steps(
+    where: str, k: int, blocks: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "_STEPS", steps)
     program, arguments, expected = program_of("left transposed", 7, 6, blocks * k)
     if blocks > 1:
         where = "thread"  # a block packs its operands itself
@@ -83,7 +88,8 @@ def test_a_left_operand_along_its_rows_is_packed_by_steps(where: str, k: int, bl
     for outer in "mn":
         parameters = space.default.updated(**tiles, outer=outer, packA=where, packB="thread")
         lowered = lower(program.term, MODEL, parameters=parameters, check=True)
-        assert any(name.startswith("copy-steps") for name in lowered.derivation.names())
+        each = min(steps, -(-k // MODEL.cores) if where == "heap" else k)
+        assert any(name.startswith("copy-steps(") and f", {each}, " in name for name in lowered.derivation.names())
         kernels = translate(lowered.term, program.parameters, device=MODEL)
         (result,) = run(kernels, by_name(program, arguments))
         np.testing.assert_array_equal(result, expected)
