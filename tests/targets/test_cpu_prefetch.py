@@ -202,6 +202,18 @@ def test_results_are_the_same_up_to_the_end_of_the_array(n: int) -> None:
     np.testing.assert_array_equal(CpuTarget(threads=2).compile(program)(x, y), x + y)
 
 
+@pytest.mark.parametrize("k", [512, 515])
+@pytest.mark.parametrize("rows", [6, 4])
+def test_what_all_threads_packed_is_asked_for_further_ahead(k: int, rows: int) -> None:
+    a, b = random(k * 96).reshape(k, 96), random(k * 256).reshape(k, 256)
+    text = "f a b = map (λ row . map (λ col . reduce (+) 0 (map (*) (zip row col))) (transpose b)) (transpose a)"
+    tile = f"mPerBlock=96,nPerBlock=64,kPerBlock={k},mPerThread={rows},nPerThread=64"
+    packed = parse(text)["f"].tuned_by(f"outer=n,parallel=outer,{tile},packA=heap,packB=thread,instruction=none")
+    found = [p for p in prefetches(packed.kernels(a, b)) if p.buffer.role == "temporary"]
+    assert {(p.ahead, p.locality) for p in found} == {(prefetch._FROM_OTHERS * rows * 4, 3)}
+    np.testing.assert_allclose(packed(a, b), a.T.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
+
+
 def test_a_panel_of_ones_own_is_asked_for_some_iterations_ahead() -> None:
     a, b = random(96 * 512).reshape(96, 512), random(512 * 1024).reshape(512, 1024)
     product = parse("f a b = map (λ row . map (λ col . reduce (+) 0 (map (*) (zip row col))) (transpose b)) a")["f"]

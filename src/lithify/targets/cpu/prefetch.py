@@ -1,7 +1,7 @@
 """What loops through large arrays ask memory for ahead of time.
 
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
-track where a stencil walks through many rows at the same time. Six kinds of stream are helped (`_asked_for` tells
+track where a stencil walks through many rows at the same time. Seven kinds of stream are helped (`_asked_for` tells
 them apart, in this order):
 
 * a panel of our own that is larger than the first cache, read again and again: lines of some iterations later are asked
@@ -15,7 +15,9 @@ them apart, in this order):
 * an array that is larger than the caches and read row by row, each row by several loops: each of them asks for its
   share of the next row, into the core's own cache, so that memory is not idle while rows come from there;
 * an array that is larger than the caches, of which a loop reads several rows, one element of each in an iteration (the
-  left operand of a product): the next lines of each row are asked for, and near their end those of the next rows.
+  left operand of a product): the next lines of each row are asked for, and near their end those of the next rows;
+* what all threads packed together and a loop reads by the element: the first time, most of it comes from other cores'
+  caches, which takes longer than the processor looks ahead.
 
 An address beyond the end of an array does no harm: such a request is dropped.
 """
@@ -52,6 +54,9 @@ _LEAST_OF_ROWS = 4 << 20
 # rate, 16 less.
 _LEAST_OF_PANEL = 32 << 10
 _ITERATIONS_AHEAD = 8
+# Of what other cores have just written, which comes from their caches: measured on Emerald Rapids by products of 1024
+# cubed and 4096 x 512 x 1024, whose left operand is packed by all: 20 to 80 gain as much within 2 %, 10 half of it.
+_FROM_OTHERS = 40
 # Iterations, where their number is not known before the call.
 _ANY = 1 << 62
 # Loops of fewer iterations end before what they asked for arrives; longer steps than this are no walk along a row.
@@ -109,9 +114,13 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What a loop reads of rows of an array: an element of each in an iteration, the next ones in the next."""
+    """What a loop reads of an array by the element: some in an iteration, in the next those that lie a step further on.
+
+    A step of 1: an element of each of several rows.
+    """
 
     buffer: ir.Buffer
+    step: int
     places: tuple[Expr, ...]  # of the elements of an iteration
 
 
@@ -141,7 +150,7 @@ def plan(kernel: ir.Kernel) -> Plan:
         for stream in site.streams:
             lines += _asked_for(stream, site, rows[stream.buffer], readers[stream.buffer, id(site.outermost)])
         for walk in site.walks:
-            lines += _next_of_each(walk, site)
+            lines += _next_of_each(walk, site) if walk.step == 1 else _packed_by_all(walk, site)
         if lines:
             found[id(site.loop)] = tuple(lines)
     return found
@@ -193,6 +202,16 @@ def _next_of_each(walk: _Walk, site: _Site) -> Iterator[Prefetch]:
         if next_row:
             index = place + ahead + beyond * (next_row - extent)
             yield Prefetch(walk.buffer, index, 0, _ALL_CACHES, every=_LINE // each)
+
+
+def _packed_by_all(walk: _Walk, site: _Site) -> Iterator[Prefetch]:
+    """What all threads packed together, where elements that follow one another are read in one iteration after another:
+    that of some iterations on.
+    """
+    first = min(walk.places, key=lambda place: place.offset)
+    side_by_side = {(place - first).constant for place in walk.places} == set(range(walk.step))
+    if walk.buffer.role == "temporary" and side_by_side and _is_long(site.loop):
+        yield Prefetch(walk.buffer, first, _FROM_OTHERS * walk.step * walk.buffer.scalar.bytes, _ALL_CACHES)
 
 
 def _is_new(stream: _Stream, site: _Site) -> bool:
@@ -337,15 +356,16 @@ def _streams(loop: ir.Loop, around: tuple[ir.Loop, ...], outside: ir.Lanes | Non
 
 
 def _walks(loop: ir.Loop, outside: ir.Lanes | None) -> Iterator[_Walk]:
-    """The arrays in memory of which a loop reads single elements, the same ones for all lanes, along several rows."""
-    met: dict[ir.Buffer, dict[Expr, None]] = {}
+    """The arrays in memory of which a loop reads some elements in each iteration, the same ones for all lanes."""
+    met: dict[tuple[ir.Buffer, int], dict[Expr, None]] = {}
     for load, lanes in _vector_loads(loop.body, outside):
         position = load.position
         if load.buffer.role not in SHARED_ROLES or load.buffer.scalar.is_complex or mentions_data(position):
             continue
-        if position.coefficient(lanes.variable) == 0 and position.coefficient(loop.variable) == 1:
-            met.setdefault(load.buffer, {})[position] = None
-    return (_Walk(buffer, tuple(places)) for buffer, places in met.items() if len(places) > 1)
+        step = position.coefficient(loop.variable)
+        if position.coefficient(lanes.variable) == 0 and step:
+            met.setdefault((load.buffer, step), {})[position] = None
+    return (_Walk(buffer, step, tuple(places)) for (buffer, step), places in met.items() if len(places) > 1)
 
 
 def _vector_loads(block: ir.Block, lanes: ir.Lanes | None) -> Iterator[tuple[ir.Load, ir.Lanes]]:
