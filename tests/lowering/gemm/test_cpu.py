@@ -197,6 +197,36 @@ def test_which_results_a_thread_computes(sizes: tuple[int, int, int], outer: str
         assert -(-sizes[1] // chosen.number("nPerBlock")) == WIDE.cores
 
 
+@pytest.mark.parametrize(
+    ("form", "sizes", "packed"),
+    [
+        ("left transposed", (500, 500, 500), ("m", "thread", "heap")),
+        ("left transposed", (2048, 64, 1024), ("m", "thread", "heap")),
+        ("left transposed", (200, 200, 200), ("m", "none", "none")),  # near as it lies
+        ("left transposed", (600, 200, 600), ("m", "none", "none")),  # nearly so, for few columns
+        ("left transposed", (1500, 64, 600), ("m", "none", "none")),
+        ("left transposed", (1536, 64, 600), ("m", "thread", "heap")),  # rows that share few sets of the first cache
+        ("left transposed", (64, 64, 4096), ("n", "none", "none")),  # not rows enough for all threads
+        ("left transposed", (1024, 1024, 1024), ("n", "heap", "thread")),  # packed columns of which no cache holds all
+        ("plain", (500, 500, 500), ("m", "none", "none")),
+    ],
+)
+def test_where_a_left_operand_that_lies_across_is_packed(
+    form: str, sizes: tuple[int, int, int], packed: tuple[str, str, str]
+) -> None:
+    program, _, _ = program_of(form, *sizes)
+    chosen = _space(program, WIDE).default
+    assert tuple(chosen[name] for name in ("outer", "packA", "packB")) == packed
+
+
+def test_rows_that_are_packed_take_whole_lines() -> None:
+    for m, n, k in [(500, 500, 500), (2048, 64, 1024), (1024, 32, 2048), (10000, 120, 100)]:
+        program, _, _ = program_of("left transposed", m, n, k)
+        chosen = _space(program, WIDE).default
+        assert chosen["packA"] == "thread"
+        assert chosen.number("mPerBlock") >= 32
+
+
 @pytest.mark.parametrize("sizes", [(1, 5, 1), (1, 1, 1), (7, 7, 7), (2, 33, 1), (17, 2, 40), (33, 65, 17), (5, 1, 9)])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_default(form: str, sizes: tuple[int, int, int]) -> None:
