@@ -15,6 +15,7 @@ from lithify.kernel.translate import translate
 from lithify.lang import read_text
 from lithify.machine import ROWS, InstructionRow, host, instruction, rows_for
 from lithify.targets.c import CTarget, find_compiler
+from lithify.targets.cpu import policy
 from lithify.targets.cpu.target import CpuTarget
 from lithify.targets.cpu.tiles import accumulations, zeros_before
 from lithify.targets.opencl import OpenCLTarget
@@ -79,12 +80,15 @@ def test_the_inner_loop_is_loads_and_instructions(name: str, instruction_: str) 
 
 @ON_X86
 def test_tiles_stay_in_their_registers() -> None:
-    """In the loop: a load for each tile of a, one for that of b, and the instructions; sums go to memory after it."""
+    """In the loop: a load for each tile of a, one for that of b, then the instructions, each after some that do
+    nothing; sums go to memory after it."""
     text = CpuTarget(1).assembly(program(by_name("amx.16x16x32.bf16"), 64))
     loop = re.search(r"^\.LBB0_1:\n(.*?)^\tj\w+\t\.LBB0_1$", text, re.MULTILINE | re.DOTALL)
     assert loop is not None, text
     tiles = [line.split()[0] for line in loop[1].splitlines() if "%tmm" in line]
-    assert sorted(tiles) == ["tdpbf16ps"] * 3 + ["tileloadd"] * 4
+    assert tiles == ["tileloadd"] * 4 + ["tdpbf16ps"] * 3
+    spaced = re.findall(rf"(?:\tnop\n){{{policy.BETWEEN_TILES}}}(?:\t(?!nop\b).*\n)*?\t(tileloadd|tdpbf16ps)", loop[1])
+    assert spaced == tiles
     assert text.count("ldtilecfg") == text.count("tilerelease") == 1
 
 

@@ -55,10 +55,11 @@ _SHARED_LINE = 130
 _ALONE = 1 << 18
 # Pieces for each thread, so that they end at about the same time; and how many times as many there may be for it.
 _PIECES, _MORE = 4, 4
-# The share of the second cache that rows of a packed left operand take as they pass by; the less of it, the better for
-# tile registers, which take both operands from there at its full rate. Measured on Emerald Rapids, bf16: 1.11 and 1.16
-# times the rate with a fourth, at 2048 and 4096 cubed.
-_ROWS_SHARE, _ROWS_SHARE_OF_TILES = 1 / 4, 1 / 16
+# The share of the second cache that rows of a packed left operand take as they pass by. For tile registers, which take
+# both operands from there at its full rate, a tile's rows at a time are best: measured on Emerald Rapids, bf16, against
+# a sixteenth: 1.02 to 1.07 times the rate at 1024 and 1536 cubed; a sixteenth against a fourth: 1.11 and 1.16 at 2048
+# and 4096 cubed.
+_ROWS_SHARE = 1 / 4
 # Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
 # so many tiles of columns on, the left operand is read often.
 _SMALL, _OFTEN = 1 << 26, 8
@@ -372,13 +373,13 @@ def _blocks(case: _Case) -> _Blocks:
 
 def _packed(case: _Case, pack_a: bool, pack_b: bool) -> _Blocks:
     """Operands that must be packed: columns of the right one stay in the second cache, rows of the left one pass by."""
-    pieces, share = _PIECES, _ROWS_SHARE
-    if case.on_tiles is not None:
-        pieces, share = 1 if case.m * case.n * case.k <= _SMALL else 2, _ROWS_SHARE_OF_TILES
     rows, columns = case.tile
+    pieces, passing = _PIECES, int(_ROWS_SHARE * case.machine.room)  # bytes of rows
+    if case.on_tiles is not None:
+        pieces, passing = 1 if case.m * case.n * case.k <= _SMALL else 2, 0
     line = case.k * case.stored  # bytes of all terms of a row or a column
     n_block = case.columns(pieces * case.machine.threads, max(columns, case.machine.room // 2 // line))
-    m_block = case.rows(1, max(rows, int(share * case.machine.room) // line))
+    m_block = case.rows(1, max(rows, passing // line))
     straight = along_rows(case.problem, "B") and not pack_b
     left, right = case.heap_or_thread if pack_a else NONE, NONE if straight else "thread"
     return _Blocks("n", m_block, n_block, case.k, left, right)

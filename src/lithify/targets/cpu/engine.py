@@ -15,6 +15,7 @@ def _llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # for what stands before instructions on tile registers
     return llvm
 
 

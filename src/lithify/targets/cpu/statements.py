@@ -31,6 +31,8 @@ class StatementEmitter(StoreEmitter):
     def statements(self, block: ir.Block) -> None:
         """The statements one after another."""
         block = in_turn(block) if self.lane is not None else block
+        if self.tiles is not None:
+            self.tiles.load_factors(block)
         found = accumulations(block) if self.tiles is None else {}
         zeros = {p - before for p, tiles in found.items() for before in range(1, tiles.zeros + 1)}
         position = 0
@@ -50,8 +52,7 @@ class StatementEmitter(StoreEmitter):
         """Statements that leave what they add to in tile registers until they end."""
         self.has_tiles = True
         self.tiles = TileRegisters(self, found.tiles, zero=found.zeros > 0)
-        for statement in block:
-            self._statement(statement)
+        self.statements(block)
         self.tiles.store()
         self.tiles = None
 

@@ -19,6 +19,7 @@ from lithify.arith import Expr, Variable
 from lithify.kernel import ir
 from lithify.machine import InstructionRow, host, rows_for
 from lithify.machine.instructions import TILE
+from lithify.targets.cpu import policy
 from lithify.targets.cpu.values import ValueEmitter
 
 REGISTERS = 8
@@ -191,8 +192,8 @@ def release(emitter: ValueEmitter) -> None:
 class TileRegisters:
     """What tile registers hold during one instruction, or a loop that adds to tiles (`kept`).
 
-    `zero`: what the kept tiles hold at first is zero, and not read from memory. Nothing else is printed meanwhile, so
-    that what is multiplied stays as it was loaded.
+    `zero`: what the kept tiles hold at first is zero, and not read from memory. Nothing else is printed meanwhile that
+    does something (see `policy.BETWEEN_TILES`), so that what is multiplied stays as it was loaded.
     """
 
     def __init__(self, emitter: ValueEmitter, kept: Iterable[Tile] = (), *, zero: bool = False) -> None:
@@ -205,6 +206,13 @@ class TileRegisters:
             else:
                 self._move("tileloadd64", register, tile)
 
+    def load_factors(self, block: ir.Block) -> None:
+        """Load what a block of instructions multiplies before the first of them, where there are registers for all."""
+        factors = {operand_of(s, name): None for s in block if isinstance(s, ir.Instruction) for name in "ab"}
+        if len(factors) <= REGISTERS - len(self.kept):
+            for tile in factors:
+                self._register(tile)
+
     def multiply_add(self, statement: ir.Instruction) -> None:
         """One instruction."""
         operation = statement.row.operation_on("cpu")
@@ -212,6 +220,7 @@ class TileRegisters:
         result = result_of(statement)
         registers = {name: self._register(operand_of(statement, name)) for name, _ in operation.operands}
         text = ", ".join(f"i8 {registers[name]}" for name, _ in operation.operands)
+        self._space()
         _call(self.emitter, operation.name.removeprefix("llvm.x86."), text)
         if result not in self.kept:
             self._move("tilestored64", registers["c"], result)
@@ -229,9 +238,15 @@ class TileRegisters:
         if register is None:
             free = set(range(len(self.kept), REGISTERS)) - set(self.factors.values())
             register = min(free) if free else self.factors.pop(next(iter(self.factors)))
+            self._space()
             self._move("tileloadd64", register, tile)
         self.factors[tile] = register
         return register
+
+    def _space(self) -> None:
+        """Print what stands before an instruction on tile registers."""
+        nothing = "\\0A".join(("nop",) * policy.BETWEEN_TILES)
+        self.emitter.line(f'call void asm sideeffect "{nothing}", ""()')
 
     def _move(self, operation: str, register: int, tile: Tile) -> None:
         emitter, place = self.emitter, tile.place
