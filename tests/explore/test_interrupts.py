@@ -5,10 +5,19 @@ from __future__ import annotations
 import signal
 import sys
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
 from lithify.explore.interrupts import Interrupts
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_handler() -> Iterator[None]:
+    """A shell's jobs in the background begin with interrupts ignored, and so does what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Finalised:
