@@ -207,7 +207,8 @@ def test_results_are_the_same_up_to_the_end_of_the_array(n: int) -> None:
 def test_what_all_threads_packed_is_asked_for_further_ahead(k: int, rows: int) -> None:
     a, b = random(k * 96).reshape(k, 96), random(k * 256).reshape(k, 256)
     text = "f a b = map (λ row . map (λ col . reduce (+) 0 (map (*) (zip row col))) (transpose b)) (transpose a)"
-    tile = f"mPerBlock=96,nPerBlock=64,kPerBlock={k},mPerThread={rows},nPerThread=64"
+    lanes = host().vector_width(32)
+    tile = f"mPerBlock=96,nPerBlock={lanes},kPerBlock={k},mPerThread={rows},nPerThread={lanes}"
     packed = parse(text)["f"].tuned_by(f"outer=n,parallel=outer,{tile},packA=heap,packB=thread,instruction=none")
     found = [p for p in prefetches(packed.kernels(a, b)) if p.buffer.role == "temporary"]
     assert {(p.ahead, p.locality) for p in found} == {(prefetch._FROM_OTHERS * rows * 4, 3)}

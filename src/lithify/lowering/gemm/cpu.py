@@ -2,7 +2,7 @@
 
     for blocks of rows (or columns), over the threads (behind OpenCL: groups of one item)
       for blocks of columns (or rows), for blocks of k
-        for panels of nPerThread columns, for tiles of mPerThread rows
+        for panels of nPerThread columns, for tiles of mPerThread rows (or tiles around panels)
           the register tile: for k: a column of the left operand times a row of the right one
 
 (K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008.)
@@ -202,9 +202,7 @@ def _in_tiles(derivation: Derivation, parameters: Parameters, blocks: _Blocks) -
     row, column = f"{blocks.rows}.tile", f"{blocks.columns}.tile"
     of_columns = split(blocks.columns, parameters.number("nPerThread"), lanes=True) >> interchange(column)
     of_rows = split(blocks.rows, parameters.number("mPerThread"))
-    if not blocks.columns_around:
-        of_rows = of_rows >> interchange(row)
-    nested = of_columns >> of_rows if blocks.columns_around else of_rows >> of_columns
+    nested = of_columns >> of_rows if blocks.columns_around else of_rows >> interchange(row) >> of_columns
     tiles = nested >> outer_products(row, column)
     derivation.apply(step_of(blocks.summed, tiles) if blocks.summed else tiles)
 

@@ -57,8 +57,8 @@ _ALONE = 1 << 18
 _PIECES, _MORE = 4, 4
 # The share of the second cache that rows of a packed left operand take as they pass by. For tile registers, which take
 # both operands from there at its full rate, a tile's rows at a time are best: measured on Emerald Rapids, bf16, against
-# a sixteenth: 1.02 to 1.07 times the rate at 1024 and 1536 cubed; a sixteenth against a fourth: 1.11 and 1.16 at 2048
-# and 4096 cubed.
+# a sixteenth: 1.07, 0.99 and 1.01 times the rate at 1024, 1536 and 2048 cubed (means of three processes); a sixteenth
+# against a fourth: 1.11 and 1.16 at 2048 and 4096 cubed.
 _ROWS_SHARE = 1 / 4
 # Products of at most so many multiply-adds take so little time on a matrix unit that each thread gets one piece; from
 # so many tiles of columns on, the left operand is read often.

@@ -44,7 +44,7 @@ LARGEST_ON_STACK = 1 << 16
 ALIGNMENT = 64
 
 # Instructions that do nothing, before each one on tile registers. Measured on Emerald Rapids, products of bf16 at 1024,
-# 1536 and 2048 cubed, in turn with those without: 1.0 to 1.06 times the rate in quiet minutes, 1.1 to 1.25 where others
-# keep the host busy (a thread that shares the core, as it seems). A loop over tiles alone took 0.68 to 0.71 of the time
-# then; with 4 of them 0.82, with 16 as with 8.
+# 1536 and 2048 cubed, in turn with those without, in three processes each: 0.98 to 1.14 times the rate, 1.13 to 1.26
+# while others kept the host busy (a thread that shares the core, as it seems). A loop over tiles alone took 0.68 to
+# 0.71 of the time then; with 4 of them 0.82, with 16 as with 8.
 BETWEEN_TILES = 8

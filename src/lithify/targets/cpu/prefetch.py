@@ -2,7 +2,7 @@
 
 The processor itself looks ahead along one stream, but not far enough to keep memory busy from two cores, and it loses
 track where a stencil walks through many rows at the same time. Seven kinds of stream are helped (`_asked_for` tells
-them apart, in this order):
+the first five apart, in this order; `plan` those that are read by the element):
 
 * a panel of our own that is larger than the first cache, read again and again: lines of some iterations later are asked
   for, so that what the second cache gives does not hold up the arithmetic;
