@@ -208,7 +208,7 @@ def test_which_results_a_thread_computes(sizes: tuple[int, int, int], outer: str
         ("left transposed", (1536, 64, 600), ("m", "thread", "heap")),  # rows that share few sets of the first cache
         ("left transposed", (64, 64, 4096), ("n", "none", "none")),  # not rows enough for all threads
         ("left transposed", (1024, 1024, 1024), ("n", "heap", "thread")),  # packed columns of which no cache holds all
-        ("plain", (500, 500, 500), ("m", "none", "none")),
+        ("plain", (500, 500, 500), ("n", "none", "thread")),  # rows enough to pack the right one for
     ],
 )
 def test_where_a_left_operand_that_lies_across_is_packed(

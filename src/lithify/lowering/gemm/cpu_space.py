@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from lithify.lang.scalars import SCALARS
-from lithify.lowering.gemm.cpu_default import along_rows, default, in_parts, up
+from lithify.lowering.gemm.cpu_case import along_rows, in_parts
+from lithify.lowering.gemm.cpu_default import default
 from lithify.lowering.gemm.cpu_machine import Machine
+from lithify.lowering.gemm.cpu_shares import up
 from lithify.lowering.gemm.cpu_tile import TILES_OF_RESULTS, VECTORS
 from lithify.lowering.gemm.operands import chosen, dot_products, unpacked
 from lithify.lowering.tuning import Parameters, Problem, Space, Value
