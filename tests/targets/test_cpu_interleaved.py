@@ -15,6 +15,7 @@ from lithify.targets.cpu.target import CpuTarget
 
 STEPS = (2, 3, 4, 5, 8, 16)
 LLVM_STORE = re.compile(r"store <(\d+) x (\w+)>")
+LLVM_SHUFFLE = re.compile(r"shufflevector .*, <\d+ x i32> <(.*)>")
 
 
 def program(text: str) -> ir.Program:
@@ -33,6 +34,24 @@ def test_a_transpose_in_lanes(scalar: str, step: int) -> None:
     numbers = np.random.default_rng(step).integers(-9, 9, (step, 16))
     xs = numbers.astype(SCALARS[scalar].dtype)
     assert np.array_equal(CpuTarget(1).compile(transposed(scalar, step))(xs), xs.T)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("scalar", ["f32", "f64", "i8", "i16", "i32", "bool"])
+def test_squares_are_transposed_without_orders_in_registers(scalar: str, lanes: int) -> None:
+    """Each step reorders elements within 16 bytes, or 16 bytes at a time: an instruction has its order in itself."""
+    f, part = transposed(scalar, lanes, lanes), 16 // SCALARS[scalar].bytes
+    numbers = np.random.default_rng(lanes).integers(0, 2 if scalar == "bool" else 99, (lanes, lanes))
+    xs = numbers.astype(SCALARS[scalar].dtype)
+    assert np.array_equal(CpuTarget(1).compile(f)(xs), xs.T)
+    if lanes % part:
+        return
+    orders = [[int(i) for i in re.findall(r"i32 (\d+)", t)] for t in LLVM_SHUFFLE.findall(CpuTarget(1).source(f))]
+    assert len(orders) == lanes * (lanes.bit_length() - 1)
+    for order in orders:
+        within = all(i % lanes // part == at // part for at, i in enumerate(order))
+        whole = all(i % part == at % part for at, i in enumerate(order))
+        assert within or whole
 
 
 @pytest.mark.parametrize("step", [2, 4, 8])

@@ -204,8 +204,9 @@ def test_which_results_a_thread_computes(sizes: tuple[int, int, int], outer: str
         ("left transposed", (2048, 64, 1024), ("m", "thread", "heap")),
         ("left transposed", (200, 200, 200), ("m", "none", "none")),  # near as it lies
         ("left transposed", (600, 200, 600), ("m", "none", "none")),  # nearly so, for few columns
-        ("left transposed", (1500, 64, 600), ("m", "none", "none")),
-        ("left transposed", (1536, 64, 600), ("m", "thread", "heap")),  # rows that share few sets of the first cache
+        ("left transposed", (1500, 64, 600), ("m", "thread", "heap")),  # far
+        ("left transposed", (1500, 24, 600), ("m", "none", "none")),  # for few columns
+        ("left transposed", (512, 64, 512), ("m", "thread", "heap")),  # near, but rows share few sets of a cache
         ("left transposed", (64, 64, 4096), ("n", "none", "none")),  # not rows enough for all threads
         ("left transposed", (1024, 1024, 1024), ("n", "heap", "thread")),  # packed columns of which no cache holds all
         ("plain", (500, 500, 500), ("n", "none", "thread")),  # rows enough to pack the right one for
@@ -217,6 +218,20 @@ def test_where_a_left_operand_that_lies_across_is_packed(
     program, _, _ = program_of(form, *sizes)
     chosen = _space(program, WIDE).default
     assert tuple(chosen[name] for name in ("outer", "packA", "packB")) == packed
+
+
+@pytest.mark.parametrize(
+    ("sizes", "packed", "rows"),
+    [
+        ((256, 192, 300), "thread", 130),  # by each thread for itself: it needs all, and its cache has room
+        ((1200, 100, 1500), "heap", 600),  # by all
+        ((16, 150, 70), "thread", 18),  # too small for two threads: one piece
+    ],
+)
+def test_who_packs_a_right_operand_that_all_need(sizes: tuple[int, int, int], packed: str, rows: int) -> None:
+    program, _, _ = program_of("right transposed", *sizes)
+    chosen = _space(program, WIDE).default
+    assert (chosen["outer"], chosen["packB"], chosen["mPerBlock"]) == ("m", packed, rows)
 
 
 def test_rows_that_are_packed_take_whole_lines() -> None:

@@ -21,12 +21,12 @@ from lithify.machine import instruction as instruction_of
 # How many packed panels the second cache could hold.
 _PANELS = 4
 # Rows of a left operand that lies across and is packed: the processor reads lines in pairs. And the columns for which
-# that pays: where three quarters of the second caches hold the operand as it lies, where they do not, and where its
-# lines share a few sets besides. Measured on Emerald Rapids (f32): 0.96 for 700 x 200 x 700, 1.2 for 600 x 300 x 600;
-# 0.7 for 2000 x 32 x 300, 1.16 for 2000 x 100 x 600; 0.65 for 2048 x 16 x 1024, 1.2 for 4096 x 32 x 1024, 1.6 for 64
-# columns.
+# that pays: where half of the second caches holds the operand as it lies and its lines do not share a few sets, and
+# else. Measured on Emerald Rapids (f32), packed against as it lies, for 16, 32, 64, 128 and 200 columns: 0.6, 1.0, 0.8,
+# 0.9, 0.95 for 600 rows of 600 terms; 0.76, 1.04, 1.0, 1.13, 1.1 for 1500 of 450; 0.56, 1.2, 1.2, 1.4, 1.5 for 1024 of
+# 512, whose lines share sets; 1.07, 1.8 and 1.5 for 16, 32 and 64 columns and 3000 of 400.
 ROWS_OF_LINES = 32
-_COLUMNS_OF_NEAR, _COLUMNS_OF_FAR, _COLUMNS_OF_MET = 256, 96, 32
+_COLUMNS_OF_NEAR, _COLUMNS_OF_FAR = 256, 32
 # A right operand is read as it lies where it takes at most a seventh of the second cache, where its bytes, once for
 # each row of the result, fill it at most 50 times, or where a sum has so few terms that the results take most of the
 # time; else it is packed. Measured on Emerald Rapids (f32), packed against as it lies: 0.83 for 32 x 500 x 500, 1.06
@@ -192,6 +192,14 @@ class Case:
         return not (self.stays and self.rows_meet) and self.k * row <= self.machine.first // 2
 
     @property
+    def packed_by_each(self) -> bool:
+        """Does each thread pack a right operand of which it needs all panels, though others need them too?
+
+        Where its second cache keeps them beside all else, that takes less time than to wait for what others packed.
+        """
+        return self.g > 1 or (self.machine.own_bytes is None and self.all_of_b <= self.panel)
+
+    @property
     def rows_meet(self) -> bool:
         """Do rows of the right operand lie so that their elements of a tile share a few sets of the first cache?"""
         return _meet(self.n * self.bytes("acc"))
@@ -224,9 +232,8 @@ class Case:
     def _columns_to_pack_for(self) -> int:
         """From how many columns on a left operand that lies across is better packed."""
         each = self.m * self.k * self.bytes("acc") // (1 if self.by_batch else self.machine.threads)
-        if 4 * each <= 3 * self.machine.second:
-            return _COLUMNS_OF_NEAR
-        return _COLUMNS_OF_MET if _meet(self.m * self.bytes("acc")) else _COLUMNS_OF_FAR
+        near = 2 * each <= self.machine.second and not _meet(self.m * self.bytes("acc"))
+        return _COLUMNS_OF_NEAR if near else _COLUMNS_OF_FAR
 
 
 def _meet(apart: int) -> bool:

@@ -93,8 +93,8 @@ def _blocks(case: Case, tiles: Tiling) -> _Blocks:
         return _both(case, tiles) if case.across else _columns_outside(case, tiles)
     if straight and not tiles.many_panels:
         return _rows_outside(case, tiles)
-    rows = tiles.rows_of(case.machine.threads, case.m)
-    return _Blocks("m", rows, tiles.all_columns, case.k, pack_b=_heap_or_thread(case))
+    rows, pack_b = tiles.rows_of(tiles.threads, tiles.all_rows), "thread" if case.packed_by_each else "heap"
+    return _Blocks("m", rows, tiles.all_columns, case.k, pack_b=pack_b)
 
 
 # ---- kinds of blocks -------------------------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ def _as_it_lies(case: Case, tiles: Tiling) -> _Blocks | None:
     if case.by_batch and case.is_near(tiles.columns):
         return _Blocks("n", tiles.all_rows, tiles.columns, case.k)
     if tiles.wide and case.m < tiles.pieces * tiles.rows:
-        return _Blocks("n", tiles.all_rows, tiles.columns_of(tiles.pieces, case.n), case.k)
+        return _Blocks("n", tiles.all_rows, tiles.columns_of(tiles.pieces, tiles.all_columns), case.k)
     small = case.all_of_b <= case.panel and not case.by_batch
     if tiles.wide and case.rows_meet and not case.by_batch and (small or case.machine.own_bytes is None):
-        columns = tiles.columns_of(case.machine.threads, case.n)
+        columns = tiles.columns_of(tiles.threads, tiles.all_columns)
         return _Blocks("n", tiles.rows, columns, case.k, pack_b="thread")
     if small or case.n <= tiles.columns or not tiles.wide:
-        return _Blocks("m", tiles.rows_of(tiles.pieces, case.m), tiles.all_columns, case.k)
+        return _Blocks("m", tiles.rows_of(tiles.pieces, tiles.all_rows), tiles.all_columns, case.k)
     return None
 
 
@@ -172,7 +172,7 @@ def _rows_outside(case: Case, tiles: Tiling) -> _Blocks:
     """All columns, of the right operand as it lies: a block of the sum is read from memory for each block of rows."""
     terms = _terms(case, tiles)
     whole = terms == case.k
-    rows = tiles.rows_of(tiles.pieces, case.m) if whole else tiles.rows_of(case.machine.threads, _ROWS_OF_BLOCK)
+    rows = tiles.rows_of(tiles.pieces, tiles.all_rows) if whole else tiles.rows_of(case.machine.threads, _ROWS_OF_BLOCK)
     return _Blocks("m", rows, tiles.all_columns, terms)
 
 

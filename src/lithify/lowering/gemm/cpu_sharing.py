@@ -16,10 +16,10 @@ PIECES = 4
 # may be written: products whose columns two threads share take 115 to 230 a row more than those whose rows they do.
 _SHARED_LINE = 130
 # Of columns in pieces: each row of a piece, as its lines lie far from those before (38 of 500 x 800 x 32). Of a right
-# operand that all pack together: to wait for each other, and each element until each thread has it. With these in place
-# of 0.4 cycles an element alone, 21 products of 16 to 3000 rows whose parameters differ are 1.1 times as fast (f32, a
-# host that others use; 0.93 to 1.32).
-_ROW_OF_PIECE, _TOGETHER, _FROM_ANOTHER = 38, 20_000, 2
+# operand that each packs: an element. Of one that all pack together: to wait for each other, and each element until
+# each thread has it. (With 0.4 cycles an element alone, 21 products of 16 to 3000 rows whose parameters differ took 1.1
+# times as long: f32, a host that others use; 0.93 to 1.32.)
+_ROW_OF_PIECE, _PACKED, _TOGETHER, _FROM_ANOTHER = 38, 1.3, 20_000, 2
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Tiling:
             return threads * (columns + _SHARED_LINE * case.m), threads * rows
         pieces = -(-case.n // part(case.n, self.columns, self.pieces))
         columns += _ROW_OF_PIECE * case.m * -(-pieces // threads)
-        rows += many * (_TOGETHER * (threads > 1) + _FROM_ANOTHER * case.n * case.k)
+        apart, each = (0, _PACKED) if case.packed_by_each else (_TOGETHER * (threads > 1), _FROM_ANOTHER)
+        rows += many * (apart + each * case.n * case.k)
         return (threads * columns if many else inf), threads * rows
 
     def _time(self, rows: int, columns: int) -> float:
@@ -83,9 +84,14 @@ class Tiling:
     # ---- shares in whole tiles ----
 
     @property
+    def threads(self) -> int:
+        """Threads for which blocks are cut: one where a product is too small for more."""
+        return self.case.machine.threads if self.case.g > 1 else self.case.sharing
+
+    @property
     def pieces(self) -> int:
         """How many pieces the loop outside is cut into."""
-        return PIECES * self.case.machine.threads
+        return PIECES * self.threads if self.threads > 1 else 1
 
     def rows_of(self, pieces: int, most: int) -> int:
         """Rows of a block; more than one piece are shared out to threads."""
