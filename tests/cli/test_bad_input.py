@@ -19,6 +19,8 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("benchh",), "lithify has no command benchh.*did you mean bench"),
     (("records", "bst"), "lithify records has no command bst.*did you mean best"),
     (("run", "total.lift", "--argg", "3"), "lithify run has no option --argg.*did you mean --arg"),
+    (("tune", "gemm", "-t", "f32"), 'lithify tune has no option -t.*a problem is one word: lithify tune "gemm -t'),
+    (("devices", "-t", "f32"), "lithify devices has no option -t.*devices -h"),
     (("tune", "total.lift", "--bugdet", "3"), "did you mean --budget"),
     (("--device", "cpu", "run"), "options follow the command"),
     (("run", "total.lift", "--arg"), "requires an argument"),

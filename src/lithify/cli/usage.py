@@ -30,9 +30,22 @@ def explain_usage(error: Any) -> tuple[str, str]:
         listed = f"its options are {', '.join(n for n in known if n.startswith('--'))}" if known else help_
         if hasattr(context.command, "commands"):
             listed = f"options follow the command: {path} COMMAND {option} .."
+        elif (operator := _operator_with(option)) and any(
+            not p.opts[0].startswith("-") for p in context.command.params
+        ):
+            return f"{path} has no option {option}", f'a problem is one word: {path} "{operator} {option} .."'
         return f"{path} has no option {option}", meant(option, known) or listed
     if context is not None and command is not None:
         known = list(context.command.list_commands(context))
         return f"{path} has no command {command[1]}", choices(command[1], known, "the commands are")
     first, *rest = error.format_message().splitlines() or [""]
     return "\n".join([first[:1].lower() + first[1:].rstrip("."), *rest]), help_
+
+
+def _operator_with(option: str) -> str | None:
+    """The operator whose problem lines have such a flag: they belong between quotes. None where no operator's do."""
+    from lithify.explore.problems import OPERATORS
+
+    name = option.lstrip("-")
+    found = (o.name for o in OPERATORS.values() if any(name in (f.name, *f.aliases) for f in o.flags))
+    return next(found, None)
