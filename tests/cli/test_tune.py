@@ -15,10 +15,11 @@ import pytest
 from lithify.cli.inputs import read_fixed_types, read_types
 from lithify.cli.programs import find_program
 from lithify.cli.tune import Rarely, print_outcome
-from lithify.explore.record import Measured
+from lithify.explore.record import Measured, Record
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Outcome, Progress
 from lithify.lowering.tuning import Problem
+from lithify.machine.roofline import Bound
 from lithify.program.work import Work
 from tests.cli.conftest import Command
 
@@ -205,7 +206,19 @@ def test_what_there_was_no_time_for_is_said(capsys: pytest.CaptureFixture[str]) 
     problem = Problem("gemm", "gemm -m 8", {"m": 8}, {"c": "f32"})
     default = Measured("x=1", "right", 1.0, (1.0,))
     outcome = Outcome(problem, 1000, 40, {"odd": 60}, (default,), None, 1.5, 0, False, looked=100)
-    print_outcome(outcome, "cpu", Work(1, 1, {}))
+    print_outcome(outcome, "cpu", Work(1, 1, {}), None)
     said = capsys.readouterr().out
     assert "40 of 100 that there was time to look at, of 1000 in all" in said
     assert "1 in 1.5 s, the budget ended before anything but the default: give more" in said
+
+
+def test_a_share_above_the_bound_is_explained_by_what_binds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Data that come from caches explain nothing where arithmetic binds."""
+    problem = Problem("gemm", "gemm -m 8", {"m": 8}, {"c": "f32"})
+    record = Record("gemm -m 8", "cpu", "gemm", "x=1", 1.0, 1.0, 1.0, 1.0, 1.2, 1, "", {}, {}, {}, "2026-01-01")
+    outcome = Outcome(problem, 1, 1, {}, (Measured("x=1", "right", 1.0, (1.0,)),), record, 1.5, 0, False)
+    for resource, caches in (("f32", False), ("heap", True)):
+        print_outcome(outcome, "cpu", Work(1, 1, {"f32": 2.0}), Bound(1.2, resource, ((resource, 1.2),)))
+        said = capsys.readouterr().out
+        assert "120%; more than the bound allows" in said
+        assert ("caches" in said) == caches

@@ -40,6 +40,7 @@ def explore_program(
     from lithify.explore.search import Budget
     from lithify.program.explore import explore
     from lithify.program.explored import problem_of
+    from lithify.program.tune import bound_on
 
     spent = Budget.parse(budget)
     check_search(search)
@@ -63,8 +64,7 @@ def explore_program(
             program, given, sizes=fixed, budget=spent, search_by=search, seed=seed, limit=limit,
             on_phase=on_phase, on_progress=on_progress, on_funnel=_print_funnel,
         )  # fmt: skip
-    work = specialisation.work
-    print_outcome(explored.outcome, str(program.device), work)
+    print_outcome(explored.outcome, str(program.device), specialisation.work, bound_on(specialisation))
     interrupted = explored.outcome.interrupted or explored.candidates.funnel.interrupted
     return INTERRUPTED if interrupted else 0
 

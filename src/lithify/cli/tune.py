@@ -13,6 +13,7 @@ from lithify.cli.programs import find_program
 
 if TYPE_CHECKING:
     from lithify.explore.search import Outcome, Progress
+    from lithify.machine.roofline import Bound
     from lithify.program.work import Work
 
 _MOST_REASONS = 6
@@ -32,7 +33,7 @@ def tune_program(
     """Search, and print what was found; the exit code."""
     from lithify.explore.records import RECORDS
     from lithify.explore.search import Budget
-    from lithify.program.tune import candidates_of, tune
+    from lithify.program.tune import bound_on, candidates_of, tune
 
     limit = Budget.parse(budget)
     program = find_program(reference, device=device)
@@ -45,7 +46,7 @@ def tune_program(
         RECORDS.forget(candidates.problem.line, candidates.model.fingerprint)
     with progressing(f"tuning for {program.device}") as show:
         outcome = tune(program, given, sizes=fixed, budget=limit, search_by=search, seed=seed, on_progress=show)
-    print_outcome(outcome, str(program.device), specialisation.work)
+    print_outcome(outcome, str(program.device), specialisation.work, bound_on(specialisation))
     note(f"records: {RECORDS.path or 'switched off, LITHIFY_RECORDS is empty'}")
     return INTERRUPTED if outcome.interrupted else 0
 
@@ -103,8 +104,8 @@ def _line(progress: Progress) -> str:
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
-    """What a search found, and what it left out."""
+def print_outcome(outcome: Outcome, device: str, work: Work, bound: Bound | None) -> None:
+    """What a search found, and what it left out; `bound` of the work on the device, where it is known."""
     from lithify.program.explain import duration, why_above
 
     rows = [
@@ -129,7 +130,7 @@ def print_outcome(outcome: Outcome, device: str, work: Work) -> None:
             rows.append(("default", f"{duration(record.default_seconds)}, {record.gain:.3g} times as long"))
         if record.bound_seconds is not None:
             share = record.bound_seconds / record.seconds
-            rows.append(("share of the bound", f"{share:.0%}{why_above(share)}"))
+            rows.append(("share of the bound", f"{share:.0%}{why_above(share, bound.resource if bound else None)}"))
     print_rows(rows)
 
 

@@ -15,7 +15,7 @@ from lithify.explore.proposals import check_search
 from lithify.explore.records import RECORDS, Records
 from lithify.explore.search import Budget, Outcome, Progress, Timeouts, search
 from lithify.program.explored import problem_of
-from lithify.program.tune import least_seconds, task_of
+from lithify.program.tune import bound_on, task_of
 
 if TYPE_CHECKING:
     from lithify.program.program import Program
@@ -63,7 +63,7 @@ def explore(
         Budget.parse(budget) if isinstance(budget, str) else budget,
         search=search_by,
         seed=seed,
-        bound_seconds=least_seconds(specialisation),
+        bound_seconds=bound.seconds if (bound := bound_on(specialisation)) else None,
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,

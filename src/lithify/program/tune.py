@@ -28,6 +28,7 @@ from lithify.lang.types import Array, Tuple, Type
 from lithify.lowering.families import FAMILIES, recognise
 from lithify.lowering.loops import name_loops
 from lithify.lowering.tuning import Family
+from lithify.machine.roofline import Bound
 from lithify.program.arguments import flatten
 from lithify.program.bandwidth import measured
 from lithify.program.check import sample
@@ -83,7 +84,7 @@ def tune(
         seed=seed,
         near=near_keys,
         experience=experience_of(candidates.family, candidates.problem, candidates.model, records),
-        bound_seconds=least_seconds(specialisation),
+        bound_seconds=bound.seconds if (bound := bound_on(specialisation)) else None,
         records=records,
         timeouts=timeouts,
         on_progress=on_progress,
@@ -140,15 +141,15 @@ def centred(type_: Type, random: np.random.Generator) -> Any:
     return value
 
 
-def least_seconds(specialisation: Specialisation) -> float | None:
-    """The least time by the roofline of the measured device; None where the machine's peaks are not known."""
+def bound_on(specialisation: Specialisation) -> Bound | None:
+    """The bound by the roofline of the measured device; None where the machine's peaks are not known."""
     try:
         lowered = specialisation.lowered.term
     except LithifyError:  # a search goes on without a default
         lowered = specialisation.elaborated.term
     model = measured(specialisation.device).model
     try:
-        return bound_of(specialisation.work, lowered, model).seconds
+        return bound_of(specialisation.work, lowered, model)
     except LookupError:
         return None
 
