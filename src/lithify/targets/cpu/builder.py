@@ -14,17 +14,19 @@ _SHORT = {"half": "f16", "float": "f32", "double": "f64"}
 
 Number = int | float | bool
 
-# What a branch says that is seldom taken; the module's text ends with its meaning.
+# What a branch says that is seldom taken; the module's text ends with its meaning. Loops have the numbers after it.
 UNLIKELY = "!prof !1"
 METADATA = '!0 = !{i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}\n'
+_FIRST_LOOP = 2
 
 
 class Module:
-    """Functions, and the declarations of the intrinsics they call."""
+    """Functions, the declarations of the intrinsics they call, and what is said about loops."""
 
     def __init__(self) -> None:
         self.functions: list[str] = []
         self.declarations: set[str] = set()
+        self.loops: list[str] = []
 
     def define(self, signature: str, lines: Iterable[str]) -> None:
         """Add a function: its linkage, type, name and parameters, and the lines of its body."""
@@ -32,7 +34,16 @@ class Module:
 
     def text(self) -> str:
         """The module as LLVM reads it."""
-        return "\n\n".join(self.functions) + "\n\n" + "\n".join(sorted(self.declarations)) + "\n"
+        return "\n\n".join(self.functions) + "\n\n" + "\n".join([*sorted(self.declarations), *self.loops]) + "\n"
+
+    def unrolled(self, times: int) -> str:
+        """What the branch at the end of a loop says, so that LLVM writes the loop's body so many times."""
+        number = _FIRST_LOOP + len(self.loops)
+        self.loops += (
+            f"!{number} = distinct !{{!{number}, !{number + 1}}}",
+            f'!{number + 1} = !{{!"llvm.loop.unroll.count", i32 {times}}}',
+        )
+        return f", !llvm.loop !{number}"
 
 
 class Value:
@@ -278,11 +289,12 @@ class LoopFrame:
         self.index = Value(builder, "i64", 0, f"%{self.label}.index")
         self._incoming = f"[ {begin.text}, %{before} ]"
 
-    def close(self) -> None:
-        """The increment, the test, and what follows the loop."""
+    def close(self, unrolled: int = 1) -> None:
+        """The increment, the test, and what follows the loop, whose body LLVM writes so many times."""
         b, name = self.builder, self.index.text
         b.line(f"{name}.next = add nuw nsw i64 {name}, 1")
         b.lines[self.place] = f"  {name} = phi i64 {self._incoming}, [ {name}.next, %{b.block} ]"
         b.line(f"{name}.more = icmp slt i64 {name}.next, {self.extent.text}")
-        b.line(f"br i1 {name}.more, label %{self.label}, label %{self.label}.end")
+        times = b.module.unrolled(unrolled) if unrolled > 1 else ""
+        b.line(f"br i1 {name}.more, label %{self.label}, label %{self.label}.end{times}")
         b.start(f"{self.label}.end")

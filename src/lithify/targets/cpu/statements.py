@@ -8,8 +8,10 @@ from operator import attrgetter
 
 from lithify.arith import Expr, Variable
 from lithify.kernel import ir
+from lithify.kernel.walk import reads_buffer
 from lithify.lang.errors import Rejected
 from lithify.machine import host, rows_for
+from lithify.targets.cpu import policy
 from lithify.targets.cpu.builder import Module, Value, bytes_of_kind, suffix
 from lithify.targets.cpu.chains import in_turn
 from lithify.targets.cpu.prefetch import Plan, Prefetch
@@ -89,7 +91,8 @@ class StatementEmitter(StoreEmitter):
                 self.statements(loop.body)
             return
 
-        self.counted(loop.variable, loop.extent, lambda: self.iteration(loop))
+        times = policy.TIMES_IN_TURN if adds_to_registers(loop.body) else 1
+        self.counted(loop.variable, loop.extent, lambda: self.iteration(loop), times)
 
     def iteration(self, loop: ir.Loop) -> None:
         """The body of a loop, for its variable as it is bound."""
@@ -113,8 +116,11 @@ class StatementEmitter(StoreEmitter):
         place = self.emit(f"getelementptr i8, {self.pointers[buffer].typed}, {distance.typed}")
         self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 {prefetch.locality}, i32 1)")
 
-    def counted(self, variable: Variable, extent: Expr, body: Callable[[], None]) -> None:
-        """A loop that runs `body` with `variable` bound; skipped where the extent may be 0."""
+    def counted(self, variable: Variable, extent: Expr, body: Callable[[], None], times: int = 1) -> None:
+        """A loop that runs `body` with `variable` bound; skipped where the extent may be 0.
+
+        The body is written so many `times`, one iteration after another.
+        """
         end = self.index(extent)
         label = None
         if extent.lo < 1:
@@ -126,7 +132,7 @@ class StatementEmitter(StoreEmitter):
             frame = self.loop(end)
             self.bind({variable: frame.index})
             body()
-            frame.close()
+            frame.close(times)
         if label is not None:
             self.line(f"br label %{label}.none")
             self.start(f"{label}.none")
@@ -191,6 +197,14 @@ class StatementEmitter(StoreEmitter):
         kind = f"i{8 * held * load.buffer.scalar.bytes}"
         one = Value(self, kind, 0, self.emit(f"load {kind}, {address.typed}, align {align}"))
         return self.emit(f"bitcast {one.splat(times).typed} to {type_}")
+
+
+def adds_to_registers(block: ir.Block) -> bool:
+    """Are these statements nothing but sums in private vectors, as many as make a register tile?"""
+    sums = [s for lanes in block for s in (lanes.body if isinstance(lanes, ir.Lanes) else (lanes,))]
+    return len(sums) >= policy.LEAST_SUMS_IN_TURN and all(
+        isinstance(s, ir.Store) and s.buffer.memory.name == "private" and reads_buffer(s.value, s.buffer) for s in sums
+    )
 
 
 def bytes_of_type(type_: str) -> int:
