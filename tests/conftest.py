@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lithify.targets.c.compiler import CompileError, find_compiler
+
 # What was tuned on the machine that runs the suite is no part of what is tested.
 os.environ["LITHIFY_RECORDS"] = ""
 # What is generated compiles without a warning.
@@ -34,6 +36,17 @@ _COMMON: dict[str, Any] = {
 settings.register_profile("ci", max_examples=100, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """What needs a C compiler is left out where there is none."""
+    try:
+        return (yield)
+    except CompileError:
+        if find_compiler() is None:
+            pytest.skip("there is no C compiler on this machine: install gcc or clang")
+        raise
 
 
 @pytest.fixture(autouse=True)

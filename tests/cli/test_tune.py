@@ -222,3 +222,4 @@ def test_a_share_above_the_bound_is_explained_by_what_binds(capsys: pytest.Captu
         said = capsys.readouterr().out
         assert "120%; more than the bound allows" in said
         assert ("caches" in said) == caches
+    assert repr(outcome).count("x=1") == 1  # a notebook shows what was found, not all that was measured

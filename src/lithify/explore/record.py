@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lithify.lang.errors import LithifyError
@@ -38,12 +38,12 @@ class Record:
     default_seconds: float | None
     bound_seconds: float | None
     measured: int
-    state: str
+    state: str = field(repr=False)
     sizes: Mapping[str, int]
     scalars: Mapping[str, str]
-    versions: Mapping[str, str]
+    versions: Mapping[str, str] = field(repr=False)
     date: str
-    derivation: str = ""
+    derivation: str = field(default="", repr=False)
 
     @property
     def gain(self) -> float | None:

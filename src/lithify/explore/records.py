@@ -234,7 +234,8 @@ class Records:
 def read_file(path: Path) -> list[Record]:
     """The records of an exported file (lines of JSON) or of another database. Raises LithifyError."""
     try:
-        head = path.open("rb").read(16)
+        with path.open("rb") as file:
+            head = file.read(16)
         if head.startswith(b"SQLite format 3"):
             other = Records(path)
             rows = other._all("SELECT data, derivation FROM records")

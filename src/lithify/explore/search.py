@@ -12,7 +12,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from lithify.explore.building import Builders, Built
@@ -103,7 +103,7 @@ class Outcome:
     total: int
     valid: int
     rejected: Mapping[str, int]
-    measurements: tuple[Measured, ...]
+    measurements: tuple[Measured, ...] = field(repr=False)
     record: Record | None
     seconds: float
     resumed: int

@@ -19,8 +19,10 @@ from lithify.lang.term import subterms
 from lithify.lowering import lower
 from lithify.lowering.families import recognise
 from lithify.lowering.gemm import cpu
+from lithify.lowering.gemm.cpu_default import default
+from lithify.lowering.gemm.cpu_machine import Machine
 from lithify.lowering.loops import name_loops
-from lithify.lowering.tuning import Parameters, Space
+from lithify.lowering.tuning import Parameters, Problem, Space
 from lithify.lowering.work import length_of
 from lithify.machine import GENERIC_CPU, DeviceModel, host
 from lithify.machine.memory import Cache
@@ -34,6 +36,7 @@ MODEL = replace(host(), vector_bytes=8, cores=2)
 OPENCL = replace(GENERIC_CPU, vector_bytes=8, vector_lanes=2, cores=2)
 WIDE = replace(MODEL, vector_bytes=64, caches=(Cache(1, 48 << 10, 64), Cache(2, 2 << 20, 64)))
 TARGET = CpuTarget()
+F32 = dict.fromkeys(("a", "b", "acc", "c"), "f32")
 
 
 def _space(program: Elaborated, model: DeviceModel = MODEL) -> Space:
@@ -232,6 +235,23 @@ def test_who_packs_a_right_operand_that_all_need(sizes: tuple[int, int, int], pa
     program, _, _ = program_of("right transposed", *sizes)
     chosen = _space(program, WIDE).default
     assert (chosen["outer"], chosen["packB"], chosen["mPerBlock"]) == ("m", packed, rows)
+
+
+@pytest.mark.parametrize(
+    ("cores", "g", "m", "n", "k"), [(64, 3, 479, 1500, 1000), (64, 5, 96, 700, 700), (8, 3, 256, 1024, 512)]
+)
+def test_few_products_for_many_threads_share_out_columns(cores: int, g: int, m: int, n: int, k: int) -> None:
+    """Else each thread packed all of the right operand for a few rows: 5 to 7 times as much work as by columns."""
+    problem = Problem("gemm", f"gemm -transB true -g {g} -m {m} -n {n} -k {k}", {"g": g, "m": m, "n": n, "k": k}, F32)
+    chosen = default(problem, Machine.of(problem, replace(WIDE, cores=cores)), "none")
+    assert (chosen["outer"], chosen["packB"]) == ("n", "thread")
+    assert chosen.number("nPerBlock") <= 64
+
+
+def test_a_cache_that_holds_no_panel() -> None:
+    problem = Problem("gemm", "gemm -transB true -g 1 -m 2 -n 185 -k 96", {"g": 1, "m": 2, "n": 185, "k": 96}, F32)
+    tiny = replace(WIDE, caches=(Cache(1, 64, 64), Cache(2, 256, 64)))
+    assert default(problem, Machine.of(problem, tiny), "none").number("kPerBlock") >= 1
 
 
 def test_rows_that_are_packed_take_whole_lines() -> None:

@@ -44,7 +44,7 @@ def drawn(space: Space, r: random.Random) -> Parameters:
 def run(program: lf.Program, arguments: list[Any], expected: Any) -> Any:
     """The result, in an array that held no numbers before; so did all memory of the call."""
     program.specialise(*arguments).compiled.executable.poisoned = True
-    out = np.empty_like(expected)
+    out = np.empty_like(expected, order="C")
     out.view(np.uint8)[...] = 0xFF
     return program(*arguments, out=out)
 

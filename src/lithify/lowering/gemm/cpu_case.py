@@ -151,8 +151,9 @@ class Case:
 
     @property
     def sharing(self) -> int:
-        """Threads that share out the blocks of one product."""
-        return self.machine.threads if self.g == 1 and self.m * self.n * self.k > _ALONE else 1
+        """Threads that share out the blocks of one product, if all products of a batch are computed at once."""
+        alone = self.by_batch or self.m * self.n * self.k <= _ALONE
+        return 1 if alone else -(-self.machine.threads // self.g)
 
     @property
     def parts(self) -> int:

@@ -127,8 +127,7 @@ def _read_once(case: Case, tiles: Tiling) -> _Blocks:
 
 def _panel_at_a_time(case: Case, tiles: Tiling) -> _Blocks:
     """Few rows, and the right operand lies across: one panel is packed, of as many terms as the second cache holds."""
-    terms = even(case.k, case.machine.room // (2 * tiles.columns * case.bytes("acc")))
-    return _Blocks("n", tiles.all_rows, tiles.columns, terms, pack_b="thread")
+    return _Blocks("n", tiles.all_rows, tiles.columns, even(case.k, case.most_terms(tiles.columns)), pack_b="thread")
 
 
 def _as_it_lies(case: Case, tiles: Tiling) -> _Blocks | None:

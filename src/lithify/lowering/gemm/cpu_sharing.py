@@ -69,8 +69,9 @@ class Tiling:
         pieces = -(-case.n // part(case.n, self.columns, self.pieces))
         columns += _ROW_OF_PIECE * case.m * -(-pieces // threads)
         apart, each = (0, _PACKED) if case.packed_by_each else (_TOGETHER * (threads > 1), _FROM_ANOTHER)
-        rows += many * (apart + each * case.n * case.k)
-        return (threads * columns if many else inf), threads * rows
+        if many or (case.g > 1 and not along_rows(case.problem, "B")):
+            rows += apart + each * case.n * case.k
+        return (threads * columns if many or case.g > 1 else inf), threads * rows
 
     def _time(self, rows: int, columns: int) -> float:
         """Cycles of a thread for so many rows and columns of the result."""
@@ -85,8 +86,9 @@ class Tiling:
 
     @property
     def threads(self) -> int:
-        """Threads for which blocks are cut: one where a product is too small for more."""
-        return self.case.machine.threads if self.case.g > 1 else self.case.sharing
+        """Threads for which blocks are cut: one where a single product is too small for more."""
+        sharing = self.case.sharing
+        return sharing if self.case.g == 1 or sharing > 1 else self.case.machine.threads
 
     @property
     def pieces(self) -> int:
