@@ -201,6 +201,7 @@ def test_derive(lithify: Command, folder: Path) -> None:
     assert programs.out.count("map[vec]") > steps.out.count("map[vec]")
     verified = lithify("derive", "programs.lift:double", "-a", "40.f32", "--verify")
     assert verified.code == 0
+    assert "each evaluates equal to the one before" in verified.err
 
 
 def test_derive_by_a_strategy(lithify: Command) -> None:
