@@ -57,7 +57,7 @@ def assembly(text: str) -> str:
 def _optimised(text: str, machine: Any) -> Any:
     """A module after LLVM's pipeline without what would change the shape of the program.
 
-    Loops are vectorised and unrolled where the program says so, and nowhere else. What the pipeline adds is that
+    Loops are vectorised and unrolled where the text says so, and nowhere else. What the pipeline adds is that
     private arrays become registers, in loops too, and that what is invariant is computed once.
     """
     llvm = _llvm()
