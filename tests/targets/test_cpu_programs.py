@@ -17,6 +17,7 @@ from lithify.lang.levels import PAR, PRIVATE, SEQ
 from lithify.lang.scalars import f32
 from lithify.lang.term import Term
 from lithify.lang.types import Array
+from lithify.program.module import parse
 from lithify.targets.cpu import CpuTarget
 from tests.kernel.lowered_terms import on_cpu
 from tests.kernel.translated import flat, parameters_of, random_value
@@ -67,3 +68,16 @@ def test_random_lowered_programs(block: int, monkeypatch: pytest.MonkeyPatch) ->
             raise AssertionError(f"seed {seed}: {term}\n{error}") from error
         ran += 1
     assert ran >= 12
+
+
+@pytest.mark.parametrize("terms", [1, 2, 3, 4, 5, 7, 8, 9, 50])
+@pytest.mark.parametrize(("rows", "in_turn"), [(3, 0), (6, 1)])
+def test_loops_that_add_to_a_register_tile_are_written_several_times(rows: int, in_turn: int, terms: int) -> None:
+    """Those with sums enough, whatever is left over of their iterations."""
+    text = "f a b = map (λ row . map (λ col . reduce (+) 0 (map (*) (zip row col))) (transpose b)) a"
+    tile = f"outer=n,parallel=outer,mPerBlock={rows},nPerBlock=16,kPerBlock={terms},mPerThread={rows},nPerThread=16"
+    numbers = np.random.default_rng(terms)
+    a, b = (numbers.integers(-9, 9, shape).astype(np.float32) for shape in ((rows, terms), (terms, 32)))
+    f = parse(text)["f"].tuned_by(f"{tile},packA=none,packB=thread,instruction=none")
+    assert f.source(a, b).count("llvm.loop.unroll.count") == (in_turn if terms > 1 else 0)
+    np.testing.assert_array_equal(f(a, b), a @ b)

@@ -295,6 +295,6 @@ class LoopFrame:
         b.line(f"{name}.next = add nuw nsw i64 {name}, 1")
         b.lines[self.place] = f"  {name} = phi i64 {self._incoming}, [ {name}.next, %{b.block} ]"
         b.line(f"{name}.more = icmp slt i64 {name}.next, {self.extent.text}")
-        times = b.module.unrolled(unrolled) if unrolled > 1 else ""
-        b.line(f"br i1 {name}.more, label %{self.label}, label %{self.label}.end{times}")
+        says = b.module.unrolled(unrolled) if unrolled > 1 else ""
+        b.line(f"br i1 {name}.more, label %{self.label}, label %{self.label}.end{says}")
         b.start(f"{self.label}.end")

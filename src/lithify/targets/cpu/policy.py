@@ -49,7 +49,7 @@ ALIGNMENT = 64
 # 0.71 of the time then; with 4 of them 0.82, with 16 as with 8.
 BETWEEN_TILES = 8
 
-# Iterations that are written one after another, of loops that add to vectors in registers, and how many of these there
-# are at least. Measured on Emerald Rapids (f32, a host that others use): 1.17, 1.03, 1.015 and 1.0 times as fast for
+# Iterations that are written one after another, of loops that add to vectors in registers, and how many sums there are
+# at least in one. Measured on Emerald Rapids (f32, a host that others use): 1.17, 1.03, 1.015 and 1.0 times as fast for
 # 256, 512, 1024 cubed and 1000 x 1001 x 1003; two of them 1.12, 1.035, 1.01.
 TIMES_IN_TURN, LEAST_SUMS_IN_TURN = 4, 4

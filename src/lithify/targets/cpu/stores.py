@@ -202,9 +202,9 @@ class StoreEmitter(ValueEmitter):
         """As `_interleave`, of as many vectors as each has lanes: by steps within parts of registers, then by steps
         that move whole parts.
 
-        Instructions have their orders in themselves, and there are as many as there. (Orders that cross parts lie in
-        registers, which LLVM keeps over the loops that follow: what those keep in registers was moved about in each
-        iteration, and 350 x 800 x 192 times a transposed operand took 1.5 times as long.)
+        Each step is one instruction for a vector, as there, but one that has its order in itself. (Orders that cross
+        parts lie in registers, which LLVM keeps over the loops that follow: what those keep in registers was moved
+        about in each iteration, and 350 x 800 x 192 times a transposed operand took 1.5 times as long.)
         """
         rows, lanes, part = list(rows), len(rows), _PART // bytes_of_kind(rows[0].kind)
         within = [range(start, start + part // 2) for start in range(0, lanes, part)]
